@@ -1,0 +1,37 @@
+// The subcommands: each prints its answer on standard output and returns an exit code.
+#pragma once
+
+#include <string>
+
+#include "agent/session.h"
+
+namespace vfio_agent {
+
+int RunCommand(Session& session);  // the daemon
+int PlanCommand(Session& session);
+int BindCommand(Session& session);
+int ReleaseCommand(Session& session);
+int ListCommand(Session& session);
+int ExplainCommand(Session& session);
+int ConfigCheckCommand(Session& session);
+int ConfigShowCommand(Session& session);
+int VersionCommand(Output output);
+
+// Helpers that the subcommands share.
+
+// One line on standard error: "vfio-agent: <text>".
+void PrintError(const std::string& text);
+// The same for an error before the first write.
+void PrintNothingChanged(const absl::Status& status);
+// Takes the picture; prints what is wrong and returns null where it cannot.
+std::unique_ptr<Picture> TakeOrPrint(Session& session);
+// "code 0000:02:00.0: text\n  remedy: …" with `indent` in front of each line.
+std::string RefusalText(const Refusal& refusal, const std::string& indent);
+// The groups that the SELECTORs mean; all selected groups where there are none. InvalidArgument
+// for one that cannot be read, NotFound for one that fits nothing.
+absl::StatusOr<std::vector<const GroupPlan*>> FindTargets(
+    const Picture& picture, const std::vector<std::string>& selectors);
+// Model name or "".
+std::string ModelOf(const Picture& picture, const PciDevice& device);
+
+}  // namespace vfio_agent

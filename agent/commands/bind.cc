@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <iostream>
+
+#include "absl/strings/str_format.h"
+#include "agent/commands.h"
+#include "agent/exit_code.h"
+#include "agent/json.h"
+#include "agent/log.h"
+#include "agent/one_shot.h"
+#include "agent/report.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+enum class Result { kAlready, kBound, kRefused, kFailed };
+
+struct Line {
+  const GroupPlan* group = nullptr;
+  Result result = Result::kAlready;
+  std::vector<Refusal> reasons;
+};
+
+std::string_view Word(Result result) {
+  switch (result) {
+    case Result::kAlready:
+      return "already bound";
+    case Result::kBound:
+      return "bound";
+    case Result::kRefused:
+      return "refused";
+    case Result::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
+Refusal NotSelected(const GroupPlan& group) {
+  return {.code = Code::kExcluded,
+          .group = group.group,
+          .text = "no member is selected by the configuration",
+          .remedy = "add it to resources[].select"};
+}
+
+Line Judge(const GroupPlan& group) {
+  Line line{.group = &group, .reasons = group.refusals};
+  if (group.verdict == Verdict::kUnselected) line.reasons.push_back(NotSelected(group));
+  if (!line.reasons.empty()) {
+    line.result = Result::kRefused;
+  } else if (group.verdict == Verdict::kBind) {
+    line.result = Result::kBound;
+  }
+  return line;
+}
+
+Refusal Failure(const JobEvent& event, const NodeFacts& facts) {
+  Refusal failure{.code = event.code,
+                  .group = event.job.group,
+                  .text = Message(event.status),
+                  .remedy = std::string(DefaultRemedy(event.code))};
+  if (event.done < event.job.actions.size()) {
+    const Action& action = event.job.actions[event.done];
+    if (const PciAddress* address = DeviceOf(action)) failure.address = *address;
+    failure.text = absl::StrFormat("step %d of %d, `%s`: %s", event.done + 1,
+                                   event.job.actions.size(), ToShell(action), failure.text);
+  }
+  Log(JobEnded(event, facts, "what was moved goes back"));
+  return failure;
+}
+
+// What a failed bind has moved goes back: new facts, and a plan from them.
+void Undo(const std::vector<JobEvent>& failed, Session& session, OriginStore& store) {
+  std::vector<std::string> notes;
+  const absl::StatusOr<Picture> picture = session.Take(notes);
+  const absl::StatusOr<Origins> origins = store.Read(notes);
+  if (!picture.ok() || !origins.ok()) return;
+  std::vector<Job> jobs;
+  for (const JobEvent& event : failed) {
+    if (event.kind == JobEvent::Kind::kStuck) continue;  // the kernel has its device's lock
+    std::vector<Action> actions = PlanUndo(picture->facts, *origins, MovedBy(event.job.actions));
+    if (actions.empty()) continue;
+    jobs.push_back({.group = event.job.group, .kind = JobKind::kRelease,
+                    .actions = std::move(actions)});
+  }
+  for (const JobEvent& event : RunJobs(std::move(jobs), session)) {
+    Log(JobEnded(event, picture->facts, "left as it is"));
+    if (!event.status.ok()) continue;
+    if (const absl::Status status = ForgetOrigins(event.job.actions, store); !status.ok()) {
+      PrintError(Message(status));
+    }
+  }
+}
+
+absl::Status Carry(std::vector<Line>& lines, Session& session, const NodeFacts& facts) {
+  OriginStore store = OpenOrigins(session);
+  std::vector<Job> jobs;
+  for (const Line& line : lines) {
+    if (line.result != Result::kBound) continue;
+    RETURN_IF_ERROR(NoteOrigins(line.group->actions, facts, store));
+    jobs.push_back({.group = *line.group->group, .actions = line.group->actions});
+  }
+  std::vector<JobEvent> failed;
+  for (JobEvent& event : RunJobs(std::move(jobs), session)) {
+    if (event.status.ok()) continue;
+    const auto line = std::ranges::find_if(lines, [&event](const Line& l) {
+      return l.group->group == event.job.group;
+    });
+    line->result = Result::kFailed;
+    line->reasons.push_back(Failure(event, facts));
+    failed.push_back(std::move(event));
+  }
+  Undo(failed, session, store);
+  return absl::OkStatus();
+}
+
+void PrintText(const std::vector<Line>& lines) {
+  for (const Line& line : lines) {
+    std::string members;
+    for (const Member& member : line.group->members) {
+      if (member.role != Role::kBridge) members += " " + member.address.ToString();
+    }
+    std::cout << absl::StrFormat(
+        "%s: %s%s%s:%s\n",
+        line.group->group ? absl::StrFormat("group %d", *line.group->group) : "no group",
+        Word(line.result), line.group->resource.empty() ? "" : " ", line.group->resource, members);
+    for (const Refusal& reason : line.reasons) std::cout << RefusalText(reason, "  ");
+  }
+  if (lines.empty()) std::cout << "nothing on this node is selected\n";
+}
+
+void PrintJson(const std::vector<Line>& lines, Output output) {
+  Json groups = Json::array();
+  for (const Line& line : lines) {
+    Json reasons = Json::array();
+    for (const Refusal& reason : line.reasons) reasons.push_back(RefusalToJson(reason));
+    groups.push_back({{"group", line.group->group ? Json(*line.group->group) : Json(nullptr)},
+                      {"resource", line.group->resource},
+                      {"result", std::string(Word(line.result))},
+                      {"refusals", reasons}});
+  }
+  const Json document = {{"schema", "vfio-agent/bind/v1"}, {"groups", groups}};
+  std::cout << (output == Output::kJson ? DumpJson(document) : DumpYaml(document));
+}
+
+int ExitOf(const std::vector<Line>& lines) {
+  const auto any = [&lines](Result result) {
+    return std::ranges::count(lines, result, &Line::result) > 0;
+  };
+  if (any(Result::kFailed)) return kExitFailed;
+  return any(Result::kRefused) ? kExitRefused : kExitDone;
+}
+
+}  // namespace
+
+int BindCommand(Session& session) {
+  const std::unique_ptr<Picture> picture = TakeOrPrint(session);
+  if (picture == nullptr) return kExitFailed;
+  const auto targets = FindTargets(*picture, session.invocation().arguments);
+  if (!targets.ok()) {
+    PrintError(Message(targets.status()));
+    return kExitUsage;
+  }
+  std::vector<Line> lines;
+  for (const GroupPlan* group : *targets) lines.push_back(Judge(*group));
+  if (const absl::Status carried = Carry(lines, session, picture->facts); !carried.ok()) {
+    PrintNothingChanged(carried);
+    return kExitFailed;
+  }
+  const Output output = session.invocation().output;
+  if (output == Output::kJson || output == Output::kYaml) {
+    PrintJson(lines, output);
+  } else {
+    PrintText(lines);
+  }
+  return ExitOf(lines);
+}
+
+}  // namespace vfio_agent

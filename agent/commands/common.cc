@@ -1,0 +1,87 @@
+#include <algorithm>
+#include <iostream>
+
+#include "absl/strings/str_format.h"
+#include "agent/commands.h"
+#include "iommu/selector.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+bool Fits(const Target& target, const Picture& picture, const GroupPlan& group) {
+  if (!target.resource.empty()) return group.resource == target.resource;
+  return std::ranges::any_of(group.members, [&](const Member& member) {
+    const PciDevice* const device = FindDevice(picture.facts, member.address);
+    return device != nullptr && Matches(target.selector, *device);
+  });
+}
+
+}  // namespace
+
+void PrintError(const std::string& text) { std::cerr << "vfio-agent: " << text << "\n"; }
+
+void PrintNothingChanged(const absl::Status& status) {
+  if (absl::IsPermissionDenied(status)) {
+    PrintError(absl::StrFormat("%s: nothing was changed: %s; %s",
+                               CodeName(Code::kPermissionDenied), Message(status),
+                               DefaultRemedy(Code::kPermissionDenied)));
+  } else {
+    PrintError(absl::StrFormat("nothing was changed, since the drivers that devices come from "
+                               "cannot be noted: %s",
+                               Message(status)));
+  }
+}
+
+std::unique_ptr<Picture> TakeOrPrint(Session& session) {
+  std::vector<std::string> notes;
+  absl::StatusOr<Picture> picture = session.Take(notes);
+  for (const std::string& note : notes) PrintError(note);
+  if (!picture.ok()) {
+    PrintError(Message(picture.status()));
+    return nullptr;
+  }
+  for (const std::string& skipped : picture->facts.skipped) PrintError("skipped " + skipped);
+  return std::make_unique<Picture>(*std::move(picture));
+}
+
+std::string RefusalText(const Refusal& refusal, const std::string& indent) {
+  return absl::StrFormat("%s%s%s%s: %s\n%s  remedy: %s\n", indent, CodeName(refusal.code),
+                         refusal.address ? " " : "",
+                         refusal.address ? refusal.address->ToString() : "", refusal.text, indent,
+                         refusal.remedy);
+}
+
+absl::StatusOr<std::vector<const GroupPlan*>> FindTargets(
+    const Picture& picture, const std::vector<std::string>& selectors) {
+  std::vector<const GroupPlan*> found;
+  const auto add = [&found](const GroupPlan& group) {
+    if (!std::ranges::count(found, &group)) found.push_back(&group);
+  };
+  if (selectors.empty()) {
+    for (const GroupPlan& group : picture.plan.groups) {
+      if (!group.resource.empty()) add(group);
+    }
+  }
+  for (const std::string& text : selectors) {
+    ASSIGN_OR_RETURN(const Target target, ParseTarget(text, picture.facts.devices));
+    const size_t before = found.size();
+    bool any = false;
+    for (const GroupPlan& group : picture.plan.groups) {
+      if (!Fits(target, picture, group)) continue;
+      any = true;
+      add(group);
+    }
+    if (!any && before == found.size()) {
+      return absl::NotFoundError(absl::StrFormat("'%s' fits no group of this node", text));
+    }
+  }
+  return found;
+}
+
+std::string ModelOf(const Picture& picture, const PciDevice& device) {
+  const auto found = picture.names.find({device.vendor, device.device});
+  return found == picture.names.end() ? "" : found->second;
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,93 @@
+#include <iostream>
+
+#include "absl/strings/str_format.h"
+#include "agent/commands.h"
+#include "agent/exit_code.h"
+#include "agent/json.h"
+
+namespace vfio_agent {
+namespace {
+
+Json SelectorToJson(const Selector& selector) {
+  Json json = Json::object();
+  if (selector.address) json["address"] = selector.address->ToString();
+  if (selector.vendor) json["vendor"] = absl::StrFormat("%04x", *selector.vendor);
+  if (selector.device) json["device"] = absl::StrFormat("%04x", *selector.device);
+  if (!selector.classes.empty()) json["class"] = selector.classes;
+  if (selector.group) json["group"] = *selector.group;
+  if (selector.driver) json["driver"] = *selector.driver;
+  return json;
+}
+
+Json SelectorsToJson(const std::vector<Selector>& selectors) {
+  Json list = Json::array();
+  for (const Selector& selector : selectors) list.push_back(SelectorToJson(selector));
+  return list;
+}
+
+Json CompanionsToJson(const ResourceRule& rule) {
+  if (rule.companions == Companions::kListed) return SelectorsToJson(rule.companion_list);
+  return rule.companions == Companions::kNone ? "none" : "same-slot";
+}
+
+Json RuleToJson(const ResourceRule& rule) {
+  return {{"name", rule.name},
+          {"domain", rule.domain},
+          {"select", SelectorsToJson(rule.select)},
+          {"exclude", SelectorsToJson(rule.exclude)},
+          {"companions", CompanionsToJson(rule)},
+          {"allowMembers", SelectorsToJson(rule.allow_members)},
+          {"sharedGroup", rule.shared_group == SharedGroup::kUnit ? "unit" : "members"},
+          {"vfioDriver", rule.vfio_driver},
+          {"numa", rule.numa}};
+}
+
+// "bind.parallel" becomes {"bind": {"parallel": …}}.
+void Put(Json& document, const std::string& key, const std::string& value) {
+  const size_t dot = key.find('.');
+  if (dot == std::string::npos) {
+    document[key] = value;
+  } else {
+    document[key.substr(0, dot)][key.substr(dot + 1)] = value;
+  }
+}
+
+}  // namespace
+
+int ConfigCheckCommand(Session& session) {
+  std::cout << session.config().file_name << ": valid\n";
+  return kExitDone;
+}
+
+int ConfigShowCommand(Session& session) {
+  const Policy& policy = session.config().policy;
+  Json document = {{"apiVersion", "vfio-agent/v1"},
+                   {"mode", session.config().passthrough ? "vm-passthrough" : "container"}};
+  Json resources = Json::array();
+  for (const ResourceRule& rule : policy.resources) resources.push_back(RuleToJson(rule));
+  document["resources"] = resources;
+  document["aliases"] = policy.aliases;
+  Json overrides = Json::array();
+  for (const PciAddress& address : policy.guard_override) overrides.push_back(address.ToString());
+  document["guard"]["override"] = overrides;
+  for (const auto& [key, setting] : ResolveSettings(session.Sources())) {
+    Put(document, key, setting.value);
+  }
+  const bool json = session.invocation().output == Output::kJson;
+  std::cout << (json ? DumpJson(document) : DumpYaml(document));
+  return kExitDone;
+}
+
+int VersionCommand(Output output) {
+  const Json document = {{"schema", "vfio-agent/version/v1"}, {"version", VFIO_AGENT_VERSION}};
+  if (output == Output::kJson) {
+    std::cout << DumpJson(document);
+  } else if (output == Output::kYaml) {
+    std::cout << DumpYaml(document);
+  } else {
+    std::cout << "vfio-agent " << VFIO_AGENT_VERSION << "\n";
+  }
+  return kExitDone;
+}
+
+}  // namespace vfio_agent

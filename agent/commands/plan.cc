@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <iostream>
+
+#include "absl/strings/str_format.h"
+#include "agent/commands.h"
+#include "agent/exit_code.h"
+#include "agent/json.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+long CountVerdict(const Plan& plan, Verdict verdict) {
+  return std::ranges::count(plan.groups, verdict, &GroupPlan::verdict);
+}
+
+std::string MemberLine(const Member& member) {
+  const std::string driver = member.driver.value_or("(no driver)");
+  const std::string change =
+      member.action == MemberAction::kBind ? driver + " -> " + member.to : driver;
+  return absl::StrFormat("#   %s  %04x:%04x  %06x  %-9s  %s\n", member.address.ToString(),
+                         member.vendor, member.device, member.class_code, Name(member.role),
+                         change);
+}
+
+std::string GroupTitle(const GroupPlan& group) {
+  return group.group ? absl::StrFormat("group %d", *group.group) : "no group";
+}
+
+std::string GroupText(const GroupPlan& group) {
+  std::string text = absl::StrFormat("\n# %s: %s%s%s\n", GroupTitle(group), Name(group.verdict),
+                                     group.resource.empty() ? "" : " ", group.resource);
+  for (const Member& member : group.members) text += MemberLine(member);
+  for (const Action& action : group.actions) text += ToShell(action) + "\n";
+  return text;
+}
+
+// A shell script that does by hand what `bind` would do; all that is no command is a comment.
+std::string PlanText(const Plan& plan, bool all) {
+  std::string text = absl::StrFormat(
+      "# IOMMU %s (%s)%s: %d groups to bind, %d bound, %d refused\n", Name(plan.iommu.state),
+      Name(plan.iommu.kind), plan.acs_override ? ", ACS override" : "",
+      CountVerdict(plan, Verdict::kBind), CountVerdict(plan, Verdict::kBound),
+      CountVerdict(plan, Verdict::kRefused));
+  for (const GroupPlan& group : plan.groups) {
+    if (group.verdict == Verdict::kBind || group.verdict == Verdict::kBound ||
+        (all && group.verdict == Verdict::kUnselected)) {
+      text += GroupText(group);
+    }
+  }
+  for (const GroupPlan& group : plan.groups) {
+    if (group.verdict != Verdict::kRefused) continue;
+    text += GroupText(group);
+    for (const Refusal& refusal : group.refusals) text += RefusalText(refusal, "#   ");
+  }
+  if (!plan.warnings.empty()) text += "\n# warnings\n";
+  for (const Refusal& warning : plan.warnings) text += RefusalText(warning, "#   ");
+  return text;
+}
+
+}  // namespace
+
+int PlanCommand(Session& session) {
+  const std::unique_ptr<Picture> picture = TakeOrPrint(session);
+  if (picture == nullptr) return kExitFailed;
+  const Invocation& invocation = session.invocation();
+  const Plan& plan = picture->plan;
+  switch (invocation.output) {
+    case Output::kJson:
+      std::cout << DumpJson(PlanToJson(plan, invocation.all));
+      break;
+    case Output::kYaml:
+      std::cout << DumpYaml(PlanToJson(plan, invocation.all));
+      break;
+    default:
+      std::cout << PlanText(plan, invocation.all);
+  }
+  if (!invocation.exit_code) return kExitDone;
+  if (!plan.refusals.empty()) return kExitRefused;
+  return CountVerdict(plan, Verdict::kBind) > 0 ? kExitWouldChange : kExitDone;
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <iostream>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "agent/commands.h"
+#include "agent/exit_code.h"
+#include "agent/json.h"
+#include "agent/log.h"
+#include "agent/one_shot.h"
+#include "agent/report.h"
+#include "iommu/release.h"
+#include "iommu/selector.h"
+#include "sysfs/holders.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+Holders SpellHolders(const VfioHolders& found) {
+  Holders holders;
+  for (const auto& [group, list] : found.by_group) {
+    for (const Holder& holder : list) {
+      holders[group].push_back(absl::StrFormat("pid %d (%s)", holder.pid, holder.command));
+    }
+  }
+  return holders;
+}
+
+// With SELECTORs: what they mean. Without: what this agent has taken, and nothing else.
+absl::StatusOr<std::vector<PciAddress>> Wanted(const Session& session, const Picture& picture,
+                                               const Origins& origins) {
+  std::vector<PciAddress> wanted;
+  if (session.invocation().arguments.empty()) {
+    for (const auto& entry : origins) wanted.push_back(entry.first);
+    return wanted;
+  }
+  ASSIGN_OR_RETURN(const auto groups, FindTargets(picture, session.invocation().arguments));
+  for (const GroupPlan* group : groups) {
+    for (const Member& member : group->members) wanted.push_back(member.address);
+  }
+  return wanted;
+}
+
+struct Line {
+  GroupRelease release;
+  std::vector<Refusal> failures;
+};
+
+std::vector<Line> Carry(std::vector<GroupRelease> releases, Session& session,
+                        const NodeFacts& facts, OriginStore& store) {
+  std::vector<Line> lines;
+  std::vector<Job> jobs;
+  for (GroupRelease& release : releases) {
+    if (release.refusals.empty()) {
+      jobs.push_back(
+          {.group = release.group, .kind = JobKind::kRelease, .actions = release.actions});
+    }
+    lines.push_back({.release = std::move(release)});
+  }
+  for (const JobEvent& event : RunJobs(std::move(jobs), session)) {
+    const absl::Status forgotten =
+        event.status.ok() ? ForgetOrigins(event.job.actions, store) : absl::OkStatus();
+    if (!forgotten.ok()) PrintError(Message(forgotten));
+    if (event.status.ok()) continue;
+    Log(JobEnded(event, facts, "left as it is"));
+    const auto line = std::ranges::find_if(lines, [&event](const Line& l) {
+      return l.release.group == event.job.group;
+    });
+    line->failures.push_back({.code = event.code,
+                              .group = event.job.group,
+                              .text = Message(event.status),
+                              .remedy = std::string(DefaultRemedy(event.code))});
+  }
+  return lines;
+}
+
+std::string_view Word(const Line& line) {
+  if (!line.release.refusals.empty()) return "refused";
+  return line.failures.empty() ? "released" : "failed";
+}
+
+void PrintText(const std::vector<Line>& lines) {
+  for (const Line& line : lines) {
+    std::vector<std::string> members;
+    for (const PciAddress& member : line.release.members) members.push_back(member.ToString());
+    std::cout << absl::StrFormat("group %d: %s: %s\n", line.release.group, Word(line),
+                                 absl::StrJoin(members, " "));
+    for (const Refusal& refusal : line.release.refusals) std::cout << RefusalText(refusal, "  ");
+    for (const Refusal& failure : line.failures) std::cout << RefusalText(failure, "  ");
+  }
+  if (lines.empty()) std::cout << "nothing to release\n";
+}
+
+void PrintJson(const std::vector<Line>& lines, Output output) {
+  Json groups = Json::array();
+  for (const Line& line : lines) {
+    Json members = Json::array(), reasons = Json::array();
+    for (const PciAddress& member : line.release.members) members.push_back(member.ToString());
+    for (const Refusal& refusal : line.release.refusals) reasons.push_back(RefusalToJson(refusal));
+    for (const Refusal& failure : line.failures) reasons.push_back(RefusalToJson(failure));
+    groups.push_back({{"group", line.release.group},
+                      {"members", members},
+                      {"result", std::string(Word(line))},
+                      {"refusals", reasons}});
+  }
+  const Json document = {{"schema", "vfio-agent/release/v1"}, {"groups", groups}};
+  std::cout << (output == Output::kJson ? DumpJson(document) : DumpYaml(document));
+}
+
+int ExitOf(const std::vector<Line>& lines) {
+  const auto failed = [](const Line& line) { return !line.failures.empty(); };
+  const auto refused = [](const Line& line) { return !line.release.refusals.empty(); };
+  if (std::ranges::any_of(lines, failed)) return kExitFailed;
+  return std::ranges::any_of(lines, refused) ? kExitRefused : kExitDone;
+}
+
+}  // namespace
+
+int ReleaseCommand(Session& session) {
+  const std::unique_ptr<Picture> picture = TakeOrPrint(session);
+  if (picture == nullptr) return kExitFailed;
+  OriginStore store = OpenOrigins(session);
+  std::vector<std::string> bad;
+  const absl::StatusOr<Origins> origins = store.Read(bad);
+  for (const std::string& text : bad) PrintError(text);
+  if (!origins.ok()) {
+    PrintNothingChanged(origins.status());
+    return kExitFailed;
+  }
+  const auto wanted = Wanted(session, *picture, *origins);
+  if (!wanted.ok()) {
+    PrintError(Message(wanted.status()));
+    return kExitUsage;
+  }
+  const VfioHolders holders = FindVfioHolders(session.tree(), picture->facts);
+  if (!holders.complete) {
+    PrintError("the descriptors of some processes cannot be read: a holder may be unseen");
+  }
+  const std::vector<Line> lines =
+      Carry(PlanRelease(picture->facts, *origins, SpellHolders(holders), *wanted), session,
+            picture->facts, store);
+  const Output output = session.invocation().output;
+  if (output == Output::kJson || output == Output::kYaml) {
+    PrintJson(lines, output);
+  } else {
+    PrintText(lines);
+  }
+  return ExitOf(lines);
+}
+
+}  // namespace vfio_agent

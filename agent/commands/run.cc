@@ -1,0 +1,18 @@
+#include "agent/agent.h"
+#include "agent/commands.h"
+#include "agent/exit_code.h"
+#include "agent/log.h"
+#include "agent/report.h"
+
+namespace vfio_agent {
+
+int RunCommand(Session& session) {
+  if (!session.settings().metrics_listen.empty()) {
+    Log(Note("metrics.listen is set, but this version serves no metrics"));
+  }
+  const int exit_code = Agent(session).Run();
+  if (exit_code != kExitDone || session.settings().on_exit == OnExit::kKeep) return exit_code;
+  return ReleaseCommand(session);
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,28 @@
+// Config: the configuration file as a policy and settings.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "iommu/policy.h"
+
+namespace vfio_agent {
+
+inline constexpr char kDefaultConfigFile[] = "/etc/vfio-agent/config.yaml";
+
+struct Config {
+  std::string file_name;
+  Policy policy;
+  std::map<std::string, std::string> settings;  // by key, for SettingSources::file
+  bool passthrough = true;  // mode: vm-passthrough; false for container: nothing is offered
+};
+
+// Reads `file`. A missing default file gives the built-in configuration; a missing other one is
+// an error. InvalidArgument: "config.yaml:3:5: resources[0].selekt: unknown key (known here: …)".
+absl::StatusOr<Config> ReadConfig(const std::string& file);
+
+// The same from text.
+absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& file_name);
+
+}  // namespace vfio_agent

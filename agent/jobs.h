@@ -1,0 +1,86 @@
+// Jobs: the writes of one group each, in child processes with deadlines, several side by side.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "iommu/action.h"
+#include "iommu/code.h"
+#include "sysfs/fd.h"
+
+namespace vfio_agent {
+
+class Tree;
+
+enum class JobKind { kBind, kRelease };
+
+struct Job {
+  int group = 0;
+  JobKind kind = JobKind::kBind;
+  std::vector<Action> actions;
+};
+
+struct JobEvent {
+  // kStuck: the step's deadline passed; the child may still be in the kernel, so the group must
+  // be left alone until kFinished follows, for that same job.
+  enum class Kind { kFinished, kStuck };
+  Kind kind = Kind::kFinished;
+  Job job;
+  size_t done = 0;      // steps carried out
+  absl::Status status;  // OK, or why actions[done] failed; DeadlineExceeded when it was stuck
+  Code code = Code::kProbeRefused;  // where `status` is an error
+  bool was_stuck = false;
+  std::string where;  // kStuck: the kernel function that the child waits in, if it can be seen
+  absl::Duration took;
+};
+
+// A write to `unbind` waits for the old driver and may never return, and no signal ends it. A
+// thread in that state would keep the whole process from exiting; a child does not. The children
+// inherit no descriptor: a stuck one must not keep the plugin's sockets open. One thread.
+class Jobs {
+ public:
+  struct Limits {
+    absl::Duration step = absl::Seconds(30);
+    absl::Duration node = absl::Seconds(5);
+  };
+
+  // `root`: where children open their own Tree.
+  Jobs(std::string root, Limits limits);
+  ~Jobs();
+  Jobs(const Jobs&) = delete;
+  Jobs& operator=(const Jobs&) = delete;
+
+  // Forks. FailedPrecondition while the group has a job.
+  absl::Status Start(Job job, absl::Time now);
+
+  // For steps that begin from now on.
+  void SetLimits(Limits limits) { limits_ = limits; }
+
+  bool Has(int group) const { return running_.contains(group); }
+  // Children that are at work and not stuck.
+  size_t active() const;
+  size_t stuck() const { return running_.size() - active(); }
+
+  // Readable when Poll() has something to tell.
+  int fd() const { return epoll_.get(); }
+  // When Poll() must be called at the latest.
+  absl::Time NextDeadline() const;
+  std::vector<JobEvent> Poll(absl::Time now);
+
+ private:
+  struct Running;
+  void ReadReports(Running& running, absl::Time now);
+  JobEvent Finish(Running& running, absl::Time now);
+  JobEvent GiveUp(Running& running, absl::Time now);
+
+  const std::string root_;
+  Limits limits_;
+  Fd epoll_;
+  std::map<int, std::unique_ptr<Running>> running_;  // by group
+};
+
+}  // namespace vfio_agent

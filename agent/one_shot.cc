@@ -1,0 +1,69 @@
+#include "agent/one_shot.h"
+
+#include <poll.h>
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+void WaitFor(const Jobs& jobs) {
+  const absl::Duration left = jobs.NextDeadline() - absl::Now();
+  const int64_t wait_ms = std::clamp<int64_t>(absl::ToInt64Milliseconds(left) + 1, 0, 60'000);
+  pollfd ready = {.fd = jobs.fd(), .events = POLLIN};
+  ::poll(&ready, 1, static_cast<int>(wait_ms));
+}
+
+}  // namespace
+
+std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session) {
+  const Settings& settings = session.settings();
+  Jobs jobs(session.tree().root(),
+            {.step = settings.unbind_timeout, .node = settings.node_timeout});
+  std::vector<JobEvent> events;
+  size_t next = 0;
+  while (next < list.size() || jobs.active() > 0) {
+    const auto parallel = static_cast<size_t>(settings.parallel);
+    for (; next < list.size() && jobs.active() < parallel; ++next) {
+      const absl::Status started = jobs.Start(list[next], absl::Now());
+      if (!started.ok()) events.push_back({.job = list[next], .status = started});
+    }
+    if (jobs.active() > 0) WaitFor(jobs);
+    for (JobEvent& event : jobs.Poll(absl::Now())) events.push_back(std::move(event));
+  }
+  return events;
+}
+
+OriginStore OpenOrigins(const Session& session) {
+  const auto boot_id = session.tree().ReadText("proc/sys/kernel/random/boot_id");
+  return OriginStore(session.settings().state_dir, boot_id.ok() ? *boot_id : "");
+}
+
+std::vector<PciAddress> MovedBy(const std::vector<Action>& actions) {
+  std::vector<PciAddress> moved;
+  for (const Action& action : actions) {
+    const PciAddress* const address = DeviceOf(action);
+    if (address != nullptr && !std::ranges::count(moved, *address)) moved.push_back(*address);
+  }
+  return moved;
+}
+
+absl::Status NoteOrigins(const std::vector<Action>& actions, const NodeFacts& facts,
+                         OriginStore& store) {
+  for (const PciAddress& address : MovedBy(actions)) {
+    const PciDevice* const device = FindDevice(facts, address);
+    if (device != nullptr) RETURN_IF_ERROR(store.Note(*device));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ForgetOrigins(const std::vector<Action>& actions, OriginStore& store) {
+  absl::Status status;
+  for (const PciAddress& address : MovedBy(actions)) status.Update(store.Forget(address));
+  return status;
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,238 @@
+#include "agent/report.h"
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+std::string Text(std::string_view view) { return std::string(view); }
+
+std::string GroupText(const std::optional<int>& group) {
+  return group ? absl::StrFormat("%d", *group) : "";
+}
+
+std::string Endpoints(const GroupPlan& group) {
+  std::vector<std::string> list;
+  for (const Member& member : group.members) {
+    if (member.role != Role::kBridge) list.push_back(member.address.ToString());
+  }
+  return absl::StrJoin(list, ",");
+}
+
+std::string Devices(const std::vector<Action>& actions) {
+  std::vector<std::string> list;
+  for (const Action& action : actions) {
+    if (!std::holds_alternative<SetOverride>(action)) continue;
+    const std::string address = DeviceOf(action)->ToString();
+    if (list.empty() || list.back() != address) list.push_back(address);
+  }
+  return absl::StrJoin(list, ",");
+}
+
+const char* NameOf(const JobEvent& event) {
+  const bool bind = event.job.kind == JobKind::kBind;
+  if (event.kind == JobEvent::Kind::kStuck) return bind ? "bind_stuck" : "release_stuck";
+  if (event.status.ok()) return bind ? "bind_done" : "released";
+  return bind ? "bind_failed" : "release_failed";
+}
+
+// The failed step: which device, from where to where, the command to try by hand.
+void AddStep(const JobEvent& event, const NodeFacts& facts, Event& line) {
+  if (event.done >= event.job.actions.size()) return;
+  const Action& action = event.job.actions[event.done];
+  if (const PciAddress* address = DeviceOf(action)) {
+    line.With("device", address->ToString());
+    if (const PciDevice* device = FindDevice(facts, *address)) {
+      line.With("id", absl::StrFormat("%04x:%04x", device->vendor, device->device));
+      line.With("driver_now", device->driver.value_or("none"));
+    }
+  }
+  for (const Action& other : event.job.actions) {
+    const PciAddress* const address = DeviceOf(action);
+    const auto* const unbind = std::get_if<Unbind>(&other);
+    const auto* const probe = std::get_if<Probe>(&other);
+    if (unbind != nullptr && address != nullptr && unbind->device == *address) {
+      line.With("from", unbind->driver);
+    }
+    if (probe != nullptr && address != nullptr && probe->device == *address) {
+      line.With("to", probe->expect);
+    }
+  }
+  line.With("step", absl::StrFormat("%d/%d", event.done + 1, event.job.actions.size()));
+  line.With("try", ToShell(action));
+}
+
+std::string_view KindName(PluginEvent::Kind kind) {
+  switch (kind) {
+    case PluginEvent::Kind::kRegistered:
+      return "registered";
+    case PluginEvent::Kind::kRegisterFailed:
+      return "register_failed";
+    case PluginEvent::Kind::kKubeletRestarted:
+      return "kubelet_restarted";
+    case PluginEvent::Kind::kListOpened:
+      return "list_opened";
+    case PluginEvent::Kind::kListClosed:
+      return "list_closed";
+    case PluginEvent::Kind::kAllocated:
+      return "allocated";
+    case PluginEvent::Kind::kAllocateRefused:
+      return "allocate_refused";
+    case PluginEvent::Kind::kPreStartRefused:
+      return "prestart_refused";
+    case PluginEvent::Kind::kDirectoryReplaced:
+      return "directory_replaced";
+  }
+  return "";
+}
+
+Level LevelOf(PluginEvent::Kind kind) {
+  switch (kind) {
+    case PluginEvent::Kind::kRegisterFailed:
+    case PluginEvent::Kind::kListClosed:
+    case PluginEvent::Kind::kAllocateRefused:
+    case PluginEvent::Kind::kPreStartRefused:
+      return Level::kWarn;
+    case PluginEvent::Kind::kDirectoryReplaced:
+      return Level::kError;
+    default:
+      return Level::kInfo;
+  }
+}
+
+}  // namespace
+
+Event AgentStarted(const Session& session) {
+  Event event{.name = "agent_started"};
+  return event.With("version", VFIO_AGENT_VERSION)
+      .With("config", session.config().file_name)
+      .With("root", session.tree().root())
+      .With("kubelet", session.settings().device_plugin_dir);
+}
+
+Event AgentStopping(const std::string& why) {
+  Event event{.name = "agent_stopping"};
+  return event.With("why", why).With("next", "devices stay bound");
+}
+
+Event ReadFailed(const std::string& error) {
+  Event event{.level = Level::kError, .name = "read_failed"};
+  return event.With("err", error).With("next", "what was offered stays; read again at the next "
+                                               "change or resync");
+}
+
+Event Note(const std::string& text) {
+  Event event{.level = Level::kWarn, .name = "note"};
+  return event.With("text", text);
+}
+
+Event SnapshotSkipped(const std::string& what) {
+  Event event{.level = Level::kWarn, .name = "snapshot_skipped"};
+  return event.With("what", what);
+}
+
+Event DeviceOdd(const PciDevice& device) {
+  Event event{.level = Level::kWarn, .name = "device_odd"};
+  return event.With("device", device.address.ToString())
+      .With("err", absl::StrJoin(device.errors, "; "));
+}
+
+Event IommuSeen(const Plan& plan) {
+  const bool on = plan.iommu.state == IommuState::kOn;
+  Event event{.level = on ? Level::kInfo : Level::kError, .name = on ? "iommu_on" : "iommu_off"};
+  event.With("state", Text(Name(plan.iommu.state)))
+      .With("kind", Text(Name(plan.iommu.kind)))
+      .With("evidence", absl::StrJoin(plan.iommu.evidence, "; "));
+  if (plan.acs_override) event.With("acs_override", "true");
+  if (!on) event.With("remedy", Text(DefaultRemedy(Code::kIommuOff)));
+  return event;
+}
+
+Event GroupSeen(const GroupPlan& group) {
+  Event event;
+  event.With("group", GroupText(group.group))
+      .With("resource", group.resource)
+      .With("members", Endpoints(group));
+  switch (group.verdict) {
+    case Verdict::kBound:
+      event.name = "group_ready";
+      return event;
+    case Verdict::kBind:
+      event.name = "group_to_bind";
+      return event;
+    case Verdict::kUnselected:
+      event.name = "group_left";
+      return event;
+    case Verdict::kRefused:
+      break;
+  }
+  event.name = "group_refused";
+  event.level = Level::kWarn;
+  std::vector<std::string> codes, texts, remedies;
+  for (const Refusal& refusal : group.refusals) {
+    codes.push_back(Text(CodeName(refusal.code)));
+    texts.push_back(refusal.text);
+    remedies.push_back(refusal.remedy);
+  }
+  return event.With("code", absl::StrJoin(codes, ","))
+      .With("err", absl::StrJoin(texts, "; "))
+      .With("remedy", absl::StrJoin(remedies, "; "));
+}
+
+Event WarningSeen(const Refusal& warning) {
+  Event event{.level = Level::kWarn, .name = "warning"};
+  event.With("code", Text(CodeName(warning.code))).With("group", GroupText(warning.group));
+  if (warning.address) event.With("device", warning.address->ToString());
+  return event.With("err", warning.text).With("remedy", warning.remedy);
+}
+
+Event BindStarted(const Job& job) {
+  Event event{.name = job.kind == JobKind::kBind ? "bind_started" : "release_started"};
+  return event.With("group", absl::StrFormat("%d", job.group))
+      .With("members", Devices(job.actions))
+      .With("steps", absl::StrFormat("%d", job.actions.size()));
+}
+
+Event JobEnded(const JobEvent& event, const NodeFacts& facts, const std::string& next) {
+  Event line{.level = event.status.ok() ? Level::kInfo : Level::kError, .name = NameOf(event)};
+  line.With("group", absl::StrFormat("%d", event.job.group))
+      .With("members", Devices(event.job.actions));
+  if (!event.status.ok()) {
+    AddStep(event, facts, line);
+    line.With("code", Text(CodeName(event.code))).With("err", Message(event.status));
+    line.With("wchan", event.where);
+    line.With("remedy", Text(DefaultRemedy(event.code))).With("next", next);
+  }
+  return line.With("took_ms", absl::StrFormat("%d", absl::ToInt64Milliseconds(event.took)));
+}
+
+Event ConfigReloaded(const std::string& file) {
+  Event event{.name = "config_reloaded"};
+  return event.With("config", file);
+}
+
+Event ConfigRejected(const std::string& error) {
+  Event event{.level = Level::kError, .name = "config_rejected"};
+  return event.With("err", error).With("next", "the old configuration stays in force");
+}
+
+Event UeventsUnavailable(const std::string& error) {
+  Event event{.level = Level::kWarn, .name = "uevents_unavailable"};
+  return event.With("err", error).With("next", "changes are seen at the resync only");
+}
+
+Event PluginSeen(const PluginEvent& seen) {
+  Event event{.level = LevelOf(seen.kind), .name = Text(KindName(seen.kind))};
+  event.With("resource", seen.resource).With("ids", absl::StrJoin(seen.ids, ","));
+  if (!seen.text.empty()) {
+    event.With(event.level == Level::kInfo ? "text" : "err", seen.text);
+  }
+  if (seen.took > absl::ZeroDuration()) {
+    event.With("took_us", absl::StrFormat("%d", absl::ToInt64Microseconds(seen.took)));
+  }
+  return event;
+}
+
+}  // namespace vfio_agent

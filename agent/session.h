@@ -1,0 +1,67 @@
+// Session: what every subcommand starts from: configuration, settings and the root.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/config.h"
+#include "agent/settings.h"
+#include "iommu/plan.h"
+#include "sysfs/config_space.h"
+#include "sysfs/tree.h"
+
+namespace vfio_agent {
+
+enum class Output { kTable, kWide, kJson, kYaml };
+
+struct Invocation {
+  std::string root = "/";
+  std::string config_file = kDefaultConfigFile;
+  Output output = Output::kTable;
+  std::map<std::string, std::string> flags;  // settings given on the command line
+  std::vector<std::string> arguments;        // SELECTOR…, ADDRESS, what to list
+  bool all = false;                          // plan, list: unselected groups too
+  bool exit_code = false;                    // plan, explain: tell by the exit code
+};
+
+// Everything of the node at one moment, and what follows from it.
+struct Picture {
+  NodeFacts facts;
+  ModelNames names;
+  Plan plan;
+};
+
+class Session {
+ public:
+  // InvalidArgument: configuration or settings (exit code 2); others: the root cannot be read.
+  static absl::StatusOr<std::unique_ptr<Session>> Open(const Invocation& invocation);
+
+  const Invocation& invocation() const { return invocation_; }
+  const Config& config() const { return config_; }
+  const Settings& settings() const { return settings_; }
+  const Tree& tree() const { return tree_; }
+  SettingSources Sources() const;
+
+  // Reads the configuration anew; on an error everything stays as it was.
+  absl::Status Reload();
+
+  // Reads the whole node and plans for it. `note` collects what deserves a line of log, such as
+  // an unreadable pci.ids.
+  absl::StatusOr<Picture> Take(std::vector<std::string>& notes);
+
+ private:
+  Session(Invocation invocation, Config config, Settings settings, Tree tree);
+
+  Invocation invocation_;
+  Config config_;
+  Settings settings_;
+  Tree tree_;
+  ConfigReader reader_;
+  ModuleFacts modules_;
+  ModelNames names_;            // grows as devices appear
+  std::set<std::pair<uint16_t, uint16_t>> looked_up_;
+};
+
+}  // namespace vfio_agent

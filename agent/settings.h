@@ -1,0 +1,60 @@
+// Settings: what can be set by flag, environment, file or default, in that order.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace vfio_agent {
+
+enum class OnExit { kKeep, kRelease };
+
+struct Settings {
+  std::string device_plugin_dir;  // the kubelet's; hard-coded there, whatever its --root-dir
+  std::string kubelet_root_dir;
+  std::string state_dir;           // where origins are noted
+  std::string pci_ids;
+  absl::Duration resync;           // the fallback where the kernel sends no event
+  absl::Duration unbind_timeout;   // for each write
+  absl::Duration node_timeout;     // for /dev/vfio/<group> to appear
+  int parallel = 0;                // groups that are bound at the same time
+  OnExit on_exit = OnExit::kKeep;
+  std::string log_level;
+  std::string log_format;
+  std::string metrics_listen;
+};
+
+// One row for each setting.
+struct SettingRow {
+  const char* flag;     // "unbind-timeout"; the variable is VFIO_AGENT_UNBIND_TIMEOUT
+  const char* key;      // path in the file: "bind.unbindTimeout"
+  const char* fallback;
+  const char* help;
+  absl::Status (*set)(Settings& settings, const std::string& value);
+};
+std::span<const SettingRow> SettingRows();
+
+// The row's environment variable.
+std::string VariableOf(const SettingRow& row);
+
+struct SettingSources {
+  std::map<std::string, std::string> flags;  // by flag
+  std::map<std::string, std::string> file;   // by key
+  std::string file_name;
+};
+
+struct EffectiveSetting {
+  std::string value;
+  std::string source;  // "flag", "environment", the file's name or "default"
+};
+// Which value won, by key.
+std::map<std::string, EffectiveSetting> ResolveSettings(const SettingSources& sources);
+
+// InvalidArgument names the value, where it came from and what was expected.
+absl::StatusOr<Settings> MakeSettings(const SettingSources& sources);
+
+}  // namespace vfio_agent

@@ -1,0 +1,26 @@
+// Transitions: says what is new in a picture, and nothing twice.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/event.h"
+#include "agent/session.h"
+
+namespace vfio_agent {
+
+class Transitions {
+ public:
+  // The events that `picture` deserves after the ones before it: a group whose verdict or reasons
+  // changed, a device that became odd, a warning that is new. Unchanged things give no event.
+  std::vector<Event> Compare(const Picture& picture, const std::vector<std::string>& notes);
+
+ private:
+  // Keeps `event` under `key`; true where it differs from the last one there.
+  bool IsNew(const std::string& key, const Event& event);
+
+  std::map<std::string, Event> last_;
+};
+
+}  // namespace vfio_agent

@@ -1,0 +1,46 @@
+// Strict reading of YAML: each error with file, line, column and the key's path. The only user
+// of yaml-cpp, whose exceptions end here.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace vfio_agent {
+
+// One value with its place. Maps keep the order of the file; duplicate keys are errors.
+struct YamlValue {
+  enum class Kind { kNull, kScalar, kList, kMap };
+  Kind kind = Kind::kNull;
+  std::string scalar;
+  std::vector<YamlValue> list;
+  std::vector<std::pair<std::string, YamlValue>> map;
+  std::string where;  // "config.yaml:3:5: resources[0].select"
+};
+
+// InvalidArgument: "config.yaml:3:5: …" for syntax, duplicate keys and anchors that go deeper
+// than a configuration has reason to.
+absl::StatusOr<YamlValue> ParseYaml(const std::string& text, const std::string& file_name);
+
+// One key of a map that may occur, and what to do with its value.
+struct YamlKey {
+  std::string_view name;
+  std::function<absl::Status(const YamlValue&)> read;
+};
+// Hands each entry to its reader; an unknown key is an error that lists the known ones.
+absl::Status ReadMap(const YamlValue& value, const std::vector<YamlKey>& keys);
+
+absl::StatusOr<std::string> ReadScalar(const YamlValue& value);
+absl::Status ReadList(const YamlValue& value,
+                      const std::function<absl::Status(const YamlValue&)>& read);
+
+// The error "<where>: <what>".
+absl::Status YamlError(const YamlValue& value, const std::string& what);
+
+}  // namespace vfio_agent

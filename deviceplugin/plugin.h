@@ -1,0 +1,68 @@
+// Plugin: one resource's server and its registration, driven from the loop's thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "deviceplugin/inbox.h"
+#include "deviceplugin/plugin_event.h"
+#include "deviceplugin/published.h"
+#include "deviceplugin/register_call.h"
+#include "deviceplugin/registration.h"
+#include "deviceplugin/server.h"
+
+namespace vfio_agent {
+
+// What all plugins of a node share; outlives them.
+struct PluginContext {
+  std::string dir;  // the kubelet's device-plugin directory
+  const Tree* tree = nullptr;
+  std::shared_ptr<Inbox> inbox;  // shared with calls that may end later than we do
+  uint32_t tag = 0;              // of this process, for socket names
+  int incarnations = 0;          // servers started so far, of all resources
+};
+
+class Plugin {
+ public:
+  Plugin(std::string resource, PluginContext& context)
+      : resource_(std::move(resource)), context_(context) {}
+
+  void Set(Offer offer) { published_.Set(std::move(offer)); }
+
+  // `jitter` as for Registration::On(). Each appends what the loop ought to know to `events`.
+  void Handle(const Signal& signal, absl::Time now, double jitter,
+              std::vector<PluginEvent>& events);
+  void On(Registration::Event event, absl::Time now, double jitter) {
+    registration_.On(event, now, jitter);
+  }
+  // Serves and registers as the state asks for. Returns when to come back.
+  absl::Time Advance(absl::Time now, double jitter, std::vector<PluginEvent>& events);
+
+  bool SocketIsGone() const;
+  PluginStatus Status() const;
+
+  void EndStreams();
+  void Shutdown(absl::Time deadline);
+
+ private:
+  void HandleService(const Signal& signal, const ServiceEvent& event, absl::Time now, double jitter,
+                     std::vector<PluginEvent>& events);
+  void HandleRegister(const absl::Status& status, absl::Time now, double jitter,
+                      std::vector<PluginEvent>& events);
+  absl::Status Serve();
+  void Register();
+  PluginEvent Failure(const absl::Status& status);
+
+  const std::string resource_;
+  PluginContext& context_;
+  Published published_;
+  Registration registration_;
+  int incarnation_ = 0;
+  std::string last_error_;
+  std::unique_ptr<PluginServer> server_;
+  std::unique_ptr<RegisterCall> call_;
+};
+
+}  // namespace vfio_agent

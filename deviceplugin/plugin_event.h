@@ -1,0 +1,40 @@
+// PluginEvent: what happened between us and the kubelet, for the loop to log and to count.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace vfio_agent {
+
+struct PluginEvent {
+  enum class Kind {
+    kRegistered,
+    kRegisterFailed,    // the server could not be started, or Register failed
+    kKubeletRestarted,  // about all resources: `resource` is empty
+    kListOpened,
+    kListClosed,
+    kAllocated,
+    kAllocateRefused,
+    kPreStartRefused,
+    kDirectoryReplaced,  // about all resources
+  };
+  Kind kind = Kind::kRegistered;
+  std::string resource;
+  std::vector<std::string> ids;  // of an allocation or start
+  std::string text;              // why, in words
+  absl::Duration took;           // of an allocation
+};
+
+// How one resource stands with the kubelet.
+struct PluginStatus {
+  std::string resource;
+  bool registered = false;  // the kubelet said yes and watches the list
+  int units = 0;
+  int streams = 0;
+  std::string socket;      // full path; empty while nothing is served
+  std::string last_error;  // of serving or registering; empty once registered
+};
+
+}  // namespace vfio_agent

@@ -1,0 +1,104 @@
+#include "deviceplugin/plugins.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "deviceplugin/plugin.h"
+
+namespace vfio_agent {
+namespace {
+
+// How often the directory is looked at while inotify cannot tell.
+constexpr absl::Duration kPoll = absl::Seconds(5);
+
+using Event = Registration::Event;
+
+}  // namespace
+
+Plugins::Plugins(Options options, std::function<void()> wake)
+    : context_(std::make_unique<PluginContext>()), watch_(std::move(options.dir)) {
+  SilenceGrpc();
+  context_->dir = watch_.dir();
+  context_->tree = options.tree;
+  context_->inbox = std::make_shared<Inbox>(std::move(wake));
+  context_->tag = std::random_device()();
+  random_.seed(context_->tag);
+}
+
+Plugins::~Plugins() { Shutdown(absl::ZeroDuration()); }
+
+void Plugins::Set(std::vector<Offer> offers) {
+  std::set<std::string> told;
+  for (Offer& offer : offers) {
+    told.insert(offer.resource);
+    std::unique_ptr<Plugin>& plugin = plugins_[offer.resource];
+    if (plugin == nullptr) {
+      if (offer.units.empty()) {
+        plugins_.erase(offer.resource);
+        continue;
+      }
+      plugin = std::make_unique<Plugin>(offer.resource, *context_);
+    }
+    plugin->Set(std::move(offer));
+  }
+  for (const auto& [resource, plugin] : plugins_) {
+    if (!told.contains(resource)) plugin->Set({.resource = resource});
+  }
+}
+
+std::vector<PluginEvent> Plugins::Step(absl::Time now) {
+  std::vector<PluginEvent> events;
+  for (const Signal& signal : context_->inbox->TakeAll()) {
+    const auto plugin = plugins_.find(signal.resource);
+    if (plugin != plugins_.end()) plugin->second->Handle(signal, now, Jitter(), events);
+  }
+  LookAround(now, events);
+  next_deadline_ = kubelet_present_ && watch_.armed() ? absl::InfiniteFuture() : now + kPoll;
+  for (const auto& entry : plugins_) {
+    next_deadline_ = std::min(next_deadline_, entry.second->Advance(now, Jitter(), events));
+  }
+  return events;
+}
+
+void Plugins::LookAround(absl::Time now, std::vector<PluginEvent>& events) {
+  const KubeletWatch::Look look = watch_.LookAgain();
+  kubelet_present_ = look.kubelet_present;
+  if (look.directory_replaced) events.push_back({.kind = PluginEvent::Kind::kDirectoryReplaced});
+  if (look.kubelet_restarted) events.push_back({.kind = PluginEvent::Kind::kKubeletRestarted});
+  for (const auto& entry : plugins_) {
+    Plugin& plugin = *entry.second;
+    if (plugin.SocketIsGone()) plugin.On(Event::kSocketGone, now, Jitter());
+    if (look.kubelet_new) {
+      plugin.On(Event::kKubeletRestarted, now, Jitter());
+    } else {
+      plugin.On(look.kubelet_present ? Event::kKubeletSeen : Event::kKubeletMissing, now, Jitter());
+    }
+  }
+}
+
+bool Plugins::AllRegistered() const {
+  return std::ranges::all_of(plugins_, [](const auto& entry) {
+    const PluginStatus status = entry.second->Status();
+    return status.registered || status.units == 0;
+  });
+}
+
+std::vector<PluginStatus> Plugins::Status() const {
+  std::vector<PluginStatus> all;
+  for (const auto& entry : plugins_) all.push_back(entry.second->Status());
+  return all;
+}
+
+void Plugins::Shutdown(absl::Duration limit) {
+  context_->inbox->Close();
+  const absl::Time deadline = absl::Now() + limit;
+  for (const auto& entry : plugins_) entry.second->EndStreams();
+  for (const auto& entry : plugins_) entry.second->Shutdown(deadline);
+  plugins_.clear();
+}
+
+double Plugins::Jitter() { return std::uniform_real_distribution<double>(0, 1)(random_); }
+
+}  // namespace vfio_agent

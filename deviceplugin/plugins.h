@@ -1,0 +1,74 @@
+// Plugins: all resources' servers and registrations, driven by the agent's single-threaded loop.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "deviceplugin/kubelet_watch.h"
+#include "deviceplugin/offer.h"
+#include "deviceplugin/plugin_event.h"
+
+namespace vfio_agent {
+
+class Plugin;
+struct PluginContext;
+class Tree;
+
+// Nothing here waits for the kubelet: calls are asynchronous, and their results are taken in by
+// the next Step(). All methods are for the loop's thread.
+class Plugins {
+ public:
+  struct Options {
+    std::string dir;  // the kubelet's device-plugin directory; need not exist yet
+    const Tree* tree = nullptr;
+  };
+
+  // `wake` is called from any thread, until Shutdown() has returned: the loop is to call Step()
+  // soon. It must not call back into this object.
+  Plugins(Options options, std::function<void()> wake);
+  ~Plugins();
+
+  Plugins(const Plugins&) = delete;
+  Plugins& operator=(const Plugins&) = delete;
+
+  // The new offers, one for each resource. A resource is served from its first unit on and then
+  // for as long as this object lives, with no units if it comes to that: the kubelet forgets a
+  // resource that is not served, and with it what its pods hold. Call Step() next.
+  void Set(std::vector<Offer> offers);
+
+  // Moves every registration on and returns what has happened since the last call.
+  std::vector<PluginEvent> Step(absl::Time now);
+
+  // When Step() must be called at the latest. InfiniteFuture: only when woken.
+  absl::Time NextDeadline() const { return next_deadline_; }
+
+  // To be polled for reading, which calls for OnWatch() and then Step(). -1 where there is none.
+  int watch_fd() const { return watch_.fd(); }
+  void OnWatch() { watch_.Drain(); }
+
+  // True when the kubelet watches every resource that has units.
+  bool AllRegistered() const;
+  std::vector<PluginStatus> Status() const;
+
+  // Closes all servers and removes their sockets, within `limit` for all of them together. The
+  // kubelet keeps the capacity for five minutes, for the agent that comes next.
+  void Shutdown(absl::Duration limit);
+
+ private:
+  double Jitter();
+  void LookAround(absl::Time now, std::vector<PluginEvent>& events);
+
+  std::unique_ptr<PluginContext> context_;
+  KubeletWatch watch_;
+  bool kubelet_present_ = false;
+  std::minstd_rand random_;
+  std::map<std::string, std::unique_ptr<Plugin>> plugins_;
+  absl::Time next_deadline_ = absl::InfinitePast();
+};
+
+}  // namespace vfio_agent

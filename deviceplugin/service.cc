@@ -1,0 +1,167 @@
+#include "deviceplugin/service.h"
+
+#include <grpcpp/support/server_callback.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "deviceplugin/allocate.h"
+#include "deviceplugin/preferred.h"
+#include "deviceplugin/verify.h"
+#include "deviceplugin/watch_stream.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+// Both enumerations are gRPC's canonical codes, number for number.
+grpc::Status ToGrpc(const absl::Status& status) {
+  return {static_cast<grpc::StatusCode>(status.code()), Message(status)};
+}
+
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const grpc::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(status);
+  return reactor;
+}
+
+template <typename Repeated>
+std::vector<std::string> ToVector(const Repeated& ids) {
+  return {ids.begin(), ids.end()};
+}
+
+// The units of `ids`, each of them looked at once more.
+absl::StatusOr<std::vector<const OfferedUnit*>> FindVerified(const IndexedOffer& offer,
+                                                             const Tree& tree,
+                                                             const std::vector<std::string>& ids) {
+  ASSIGN_OR_RETURN(std::vector<const OfferedUnit*> units, FindUnits(offer, ids));
+  for (const OfferedUnit* unit : units) {
+    RETURN_IF_ERROR(Annotate(VerifyUnit(tree, *unit), offer.offer().resource));
+  }
+  return units;
+}
+
+absl::Status AllocateAll(const IndexedOffer& offer, const Tree& tree,
+                         const v1beta1::AllocateRequest& request,
+                         v1beta1::AllocateResponse& response) {
+  for (const v1beta1::ContainerAllocateRequest& container : request.container_requests()) {
+    ASSIGN_OR_RETURN(const auto units,
+                     FindVerified(offer, tree, ToVector(container.devices_ids())));
+    *response.add_container_responses() = MakeAllocation(offer.offer().resource, units);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// The streams that may be open still.
+class DevicePluginService::Streams {
+ public:
+  void Add(const std::shared_ptr<WatchStream>& stream) ABSL_LOCKS_EXCLUDED(mutex_) {
+    bool ending = false;
+    {
+      const MutexLock lock(mutex_);
+      ending = ending_;
+      std::erase_if(streams_, [](const std::weak_ptr<WatchStream>& old) { return old.expired(); });
+      streams_.push_back(stream);
+    }
+    if (ending) stream->End();
+  }
+
+  void End() ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::vector<std::weak_ptr<WatchStream>> streams;
+    {
+      const MutexLock lock(mutex_);
+      ending_ = true;
+      streams.swap(streams_);
+    }
+    for (const std::weak_ptr<WatchStream>& stream : streams) {
+      if (const auto alive = stream.lock()) alive->End();
+    }
+  }
+
+ private:
+  Mutex mutex_;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::weak_ptr<WatchStream>> streams_ ABSL_GUARDED_BY(mutex_);
+};
+
+DevicePluginService::DevicePluginService(Published& published, const Tree& tree, Observer observer)
+    : published_(published),
+      tree_(tree),
+      observer_(std::move(observer)),
+      streams_(std::make_unique<Streams>()) {}
+
+DevicePluginService::~DevicePluginService() = default;
+
+grpc::ServerUnaryReactor* DevicePluginService::GetDevicePluginOptions(
+    grpc::CallbackServerContext* context, const v1beta1::Empty*,
+    v1beta1::DevicePluginOptions* options) {
+  *options = PluginOptions();
+  return Answer(context, grpc::Status::OK);
+}
+
+grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* DevicePluginService::ListAndWatch(
+    grpc::CallbackServerContext*, const v1beta1::Empty*) {
+  observer_({.kind = ServiceEvent::Kind::kListOpened});
+  const std::shared_ptr<WatchStream> stream = WatchStream::Start(
+      published_, [this] { observer_({.kind = ServiceEvent::Kind::kListClosed}); });
+  streams_->Add(stream);
+  return stream.get();
+}
+
+grpc::ServerUnaryReactor* DevicePluginService::GetPreferredAllocation(
+    grpc::CallbackServerContext* context, const v1beta1::PreferredAllocationRequest* request,
+    v1beta1::PreferredAllocationResponse* response) {
+  const std::shared_ptr<const IndexedOffer> offer = published_.Get();
+  for (const auto& container : request->container_requests()) {
+    const Preference wanted{.available = ToVector(container.available_deviceids()),
+                            .must = ToVector(container.must_include_deviceids()),
+                            .size = static_cast<size_t>(std::max(0, container.allocation_size()))};
+    v1beta1::ContainerPreferredAllocationResponse& answer = *response->add_container_responses();
+    for (std::string& id : PreferUnits(*offer, wanted)) answer.add_deviceids(std::move(id));
+  }
+  return Answer(context, grpc::Status::OK);
+}
+
+grpc::ServerUnaryReactor* DevicePluginService::Allocate(grpc::CallbackServerContext* context,
+                                                        const v1beta1::AllocateRequest* request,
+                                                        v1beta1::AllocateResponse* response) {
+  const absl::Time start = absl::Now();
+  const absl::Status status = AllocateAll(*published_.Get(), tree_, *request, *response);
+  ServiceEvent event{
+      .kind = status.ok() ? ServiceEvent::Kind::kAllocated : ServiceEvent::Kind::kAllocateRefused,
+      .text = Message(status),
+      .took = absl::Now() - start};
+  for (const auto& container : request->container_requests()) {
+    event.ids.insert(event.ids.end(), container.devices_ids().begin(),
+                     container.devices_ids().end());
+  }
+  observer_(std::move(event));
+  return Answer(context, ToGrpc(status));
+}
+
+grpc::ServerUnaryReactor* DevicePluginService::PreStartContainer(
+    grpc::CallbackServerContext* context, const v1beta1::PreStartContainerRequest* request,
+    v1beta1::PreStartContainerResponse*) {
+  std::vector<std::string> ids = ToVector(request->devices_ids());
+  const absl::Status status = FindVerified(*published_.Get(), tree_, ids).status();
+  if (!status.ok()) {
+    observer_({.kind = ServiceEvent::Kind::kPreStartRefused,
+               .ids = std::move(ids),
+               .text = Message(status)});
+  }
+  return Answer(context, ToGrpc(status));
+}
+
+void DevicePluginService::EndStreams() { streams_->End(); }
+
+v1beta1::DevicePluginOptions PluginOptions() {
+  v1beta1::DevicePluginOptions options;
+  options.set_pre_start_required(true);
+  options.set_get_preferred_allocation_available(true);
+  return options;
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,65 @@
+#include "deviceplugin/verify.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "sysfs/paths.h"
+#include "sysfs/status.h"
+#include "sysfs/tree.h"
+
+namespace vfio_agent {
+namespace {
+
+absl::Status VerifyDriver(const Tree& tree, const OfferedUnit& unit, const std::string& member) {
+  const auto driver = tree.ReadLinkName(absl::StrFormat("%s/%s/driver", kDevicesDir, member));
+  if (driver.ok()) {
+    // pci-stub holds a device for nobody, so the kernel lets a guest have the rest of its group.
+    const bool named = std::ranges::find(unit.addresses, member) != unit.addresses.end();
+    if (driver->find("vfio") != std::string::npos) return absl::OkStatus();
+    if (*driver == "pci-stub" && !named) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s: %s is bound to %s", unit.id, member, *driver));
+  }
+  if (!absl::IsNotFound(driver.status())) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "%s: the driver of %s cannot be read: %s", unit.id, member, driver.status().message()));
+  }
+  if (std::ranges::find(unit.addresses, member) == unit.addresses.end()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrFormat("%s: %s is bound to no driver", unit.id, member));
+}
+
+absl::Status VerifyGroup(const Tree& tree, const OfferedUnit& unit, const std::string& member) {
+  const auto group = tree.ReadLinkName(absl::StrFormat("%s/%s/iommu_group", kDevicesDir, member));
+  if (!group.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s: %s is in no IOMMU group now", unit.id, member));
+  }
+  if (*group == absl::StrFormat("%d", unit.group)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrFormat("%s: %s is in IOMMU group %s now, was in %d",
+                                                       unit.id, member, *group, unit.group));
+}
+
+}  // namespace
+
+absl::Status VerifyUnit(const Tree& tree, const OfferedUnit& unit) {
+  for (const std::string& address : unit.addresses) {
+    if (std::ranges::find(unit.members, address) != unit.members.end()) continue;
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s: %s is no member of IOMMU group %d", unit.id, address, unit.group));
+  }
+  for (const std::string& member : unit.members) {
+    RETURN_IF_ERROR(VerifyGroup(tree, unit, member));
+    RETURN_IF_ERROR(VerifyDriver(tree, unit, member));
+  }
+  for (const std::string& node : unit.nodes) {
+    // The tree's paths are relative to its root.
+    if (tree.Exists(std::string_view(node).substr(1))) continue;
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s: the device node %s is missing", unit.id, node));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,56 @@
+#include "iommu/action.h"
+
+#include "absl/strings/str_format.h"
+#include "sysfs/paths.h"
+
+namespace vfio_agent {
+namespace {
+
+std::string Shell(const LoadModule& a) { return absl::StrFormat("modprobe %s", a.module); }
+std::string Shell(const SetOverride& a) {
+  // An empty write would do nothing: the kernel wants a newline to take the override away.
+  return absl::StrFormat("echo %s > /%s", a.driver.empty() ? "" : a.driver,
+                         OverridePath(a.device));
+}
+std::string Shell(const Unbind& a) {
+  return absl::StrFormat("echo %s > /%s", a.device.ToString(), UnbindPath(a.driver));
+}
+std::string Shell(const Probe& a) {
+  return absl::StrFormat("echo %s > /%s", a.device.ToString(), kDriversProbe);
+}
+std::string Shell(const AwaitNode& a) { return absl::StrFormat("ls -l /%s", GroupNode(a.group)); }
+
+std::string_view Op(const LoadModule&) { return "modprobe"; }
+std::string_view Op(const SetOverride&) { return "override"; }
+std::string_view Op(const Unbind&) { return "unbind"; }
+std::string_view Op(const Probe&) { return "probe"; }
+std::string_view Op(const AwaitNode&) { return "await-node"; }
+
+std::string Value(const LoadModule& a) { return a.module; }
+std::string Value(const SetOverride& a) { return a.driver; }
+std::string Value(const Unbind& a) { return a.driver; }
+std::string Value(const Probe& a) { return a.expect; }
+std::string Value(const AwaitNode& a) { return "/" + GroupNode(a.group); }
+
+const PciAddress* Device(const SetOverride& a) { return &a.device; }
+const PciAddress* Device(const Unbind& a) { return &a.device; }
+const PciAddress* Device(const Probe& a) { return &a.device; }
+const PciAddress* Device(const LoadModule&) { return nullptr; }
+const PciAddress* Device(const AwaitNode&) { return nullptr; }
+
+}  // namespace
+
+std::string_view OpName(const Action& action) {
+  return std::visit([](const auto& a) { return Op(a); }, action);
+}
+std::string ToShell(const Action& action) {
+  return std::visit([](const auto& a) { return Shell(a); }, action);
+}
+const PciAddress* DeviceOf(const Action& action) {
+  return std::visit([](const auto& a) { return Device(a); }, action);
+}
+std::string ValueOf(const Action& action) {
+  return std::visit([](const auto& a) { return Value(a); }, action);
+}
+
+}  // namespace vfio_agent

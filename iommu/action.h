@@ -1,0 +1,48 @@
+// Action: one step that changes the kernel's state. One struct each, with just what it needs.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "sysfs/pci_address.h"
+
+namespace vfio_agent {
+
+struct LoadModule {
+  std::string module;
+  bool operator==(const LoadModule&) const = default;
+};
+struct SetOverride {
+  PciAddress device;
+  std::string driver;  // "" takes the override away
+  bool operator==(const SetOverride&) const = default;
+};
+struct Unbind {
+  PciAddress device;
+  std::string driver;  // the one it is bound to now
+  bool operator==(const Unbind&) const = default;
+};
+// Asks the kernel to find a driver, then reads the driver link back.
+struct Probe {
+  PciAddress device;
+  std::string expect;  // the driver that must have taken it; "" = any, or none
+  bool operator==(const Probe&) const = default;
+};
+// Waits until dev/vfio/<group> is there.
+struct AwaitNode {
+  int group = 0;
+  bool operator==(const AwaitNode&) const = default;
+};
+using Action = std::variant<LoadModule, SetOverride, Unbind, Probe, AwaitNode>;
+
+// "modprobe", "override", "unbind", "probe", "await-node": the `op` of the plan's JSON.
+std::string_view OpName(const Action& action);
+// The step as the shell command a person would type: the text of plan, log and tests.
+std::string ToShell(const Action& action);
+// The device it is about, inside `action`; null for modprobe and await-node.
+const PciAddress* DeviceOf(const Action& action);
+// The value of the plan's JSON: the driver, module or node.
+std::string ValueOf(const Action& action);
+
+}  // namespace vfio_agent

@@ -1,0 +1,85 @@
+#include "iommu/apply.h"
+
+#include "absl/time/clock.h"
+#include "sysfs/paths.h"
+#include "sysfs/status.h"
+#include "sysfs/tree.h"
+#include "sysfs/writer.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr absl::Duration kNodePoll = absl::Milliseconds(5);
+
+struct Step {
+  const Tree& tree;
+  Writer& writer;
+  absl::Duration node_timeout;
+
+  absl::Status operator()(const LoadModule& a) const { return writer.LoadModule(a.module); }
+
+  absl::Status operator()(const SetOverride& a) const {
+    return writer.Write(OverridePath(a.device), a.driver + "\n");
+  }
+
+  absl::Status operator()(const Unbind& a) const {
+    return writer.Write(UnbindPath(a.driver), a.device.ToString());
+  }
+
+  absl::Status operator()(const Probe& a) const {
+    RETURN_IF_ERROR(writer.Write(kDriversProbe, a.device.ToString()));
+    if (a.expect.empty()) return absl::OkStatus();
+    const absl::StatusOr<std::string> driver = tree.ReadLinkName(DriverLink(a.device));
+    if (absl::IsNotFound(driver.status())) {
+      return absl::FailedPreconditionError(
+          absl::StrFormat("%s did not take %s", a.expect, a.device.ToString()));
+    }
+    if (driver.ok() && *driver != a.expect) {
+      return absl::AbortedError(absl::StrFormat("%s took %s instead of %s", *driver,
+                                                a.device.ToString(), a.expect));
+    }
+    return driver.status();
+  }
+
+  absl::Status operator()(const AwaitNode& a) const {
+    const std::string node = GroupNode(a.group);
+    for (const absl::Time end = absl::Now() + node_timeout; !tree.Exists(node);
+         absl::SleepFor(kNodePoll)) {
+      if (absl::Now() >= end) {
+        return absl::DeadlineExceededError(absl::StrFormat("/%s did not appear", node));
+      }
+    }
+    return absl::OkStatus();
+  }
+};
+
+Code CodeOf(const LoadModule&) { return Code::kVfioDriverMissing; }
+Code CodeOf(const SetOverride&) { return Code::kOverrideUnsupported; }
+Code CodeOf(const Unbind&) { return Code::kDriverChanged; }
+Code CodeOf(const Probe&) { return Code::kProbeRefused; }
+Code CodeOf(const AwaitNode&) { return Code::kNodeMissing; }
+
+}  // namespace
+
+Outcome Apply(std::span<const Action> actions, const Tree& tree, Writer& writer,
+              absl::Duration node_timeout, const OnStep& on_step) {
+  Outcome outcome;
+  for (const Action& action : actions) {
+    on_step(outcome.done);
+    outcome.status = std::visit(Step{tree, writer, node_timeout}, action);
+    if (!outcome.status.ok()) return outcome;
+    ++outcome.done;
+  }
+  on_step(outcome.done);
+  return outcome;
+}
+
+Code CodeOfFailure(const Action& action, const absl::Status& status) {
+  if (absl::IsPermissionDenied(status) || ErrnoOf(status) == EROFS) return Code::kPermissionDenied;
+  if (absl::IsAborted(status)) return Code::kDriverChanged;
+  const int error = ErrnoOf(status);
+  if (DeviceOf(action) != nullptr && (error == ENODEV || error == ENXIO)) return Code::kDeviceGone;
+  return std::visit([](const auto& a) { return CodeOf(a); }, action);
+}
+
+}  // namespace vfio_agent

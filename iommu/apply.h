@@ -1,0 +1,37 @@
+// Applying a plan: the only code that turns actions into writes.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "iommu/action.h"
+#include "iommu/code.h"
+
+namespace vfio_agent {
+
+class Tree;
+class Writer;
+
+// Called before each action and after the last one; `step` counts from 0.
+using OnStep = std::function<void(size_t step)>;
+
+struct Outcome {
+  size_t done = 0;      // actions carried out and checked
+  absl::Status status;  // OK, or why actions[done] failed
+};
+
+// Carries out `actions` in order and stops at the first failure. After each Probe the driver link
+// is read back: the kernel answers "success" to drivers_probe even when no driver took the device
+// (then FailedPrecondition). AwaitNode waits at most `node_timeout` (DeadlineExceeded). Undoing is
+// the caller's choice: take new facts, plan again. May block in the kernel for ever: run it in a
+// child process. Never reads driver_override, which blocks while an unbind does.
+Outcome Apply(std::span<const Action> actions, const Tree& tree, Writer& writer,
+              absl::Duration node_timeout, const OnStep& on_step);
+
+// The code of a failed action, from the kernel's answer.
+Code CodeOfFailure(const Action& action, const absl::Status& status);
+
+}  // namespace vfio_agent

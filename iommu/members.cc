@@ -1,0 +1,120 @@
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "iommu/naming.h"
+#include "iommu/planning.h"
+
+namespace vfio_agent {
+namespace {
+
+// The first entry whose selectors fit and whose exclusions do not.
+const ResourceRule* FindRule(const Policy& policy, const PciDevice& device) {
+  if (device.IsBridge()) return nullptr;
+  for (const ResourceRule& rule : policy.resources) {
+    if (MatchesAny(rule.select, device) && !MatchesAny(rule.exclude, device)) return &rule;
+  }
+  return nullptr;
+}
+
+bool IsExcluded(const Policy& policy, const PciDevice& device) {
+  return !device.IsBridge() &&
+         std::ranges::any_of(policy.resources, [&device](const ResourceRule& rule) {
+           return MatchesAny(rule.select, device) && MatchesAny(rule.exclude, device);
+         });
+}
+
+// A companion is another function of a selected slot in the same group; never one of another
+// slot, and never one that the configuration keeps out.
+bool IsCompanion(const Draft& draft, const PciDevice& device) {
+  for (size_t i = 0; i < draft.devices.size(); ++i) {
+    const ResourceRule* const rule = draft.rules[i];
+    if (rule == nullptr || MatchesAny(rule->exclude, device)) continue;
+    switch (rule->companions) {
+      case Companions::kSameSlot:
+        if (SameSlot(draft.devices[i]->address, device.address)) return true;
+        break;
+      case Companions::kListed:
+        if (MatchesAny(rule->companion_list, device)) return true;
+        break;
+      case Companions::kNone:
+        break;
+    }
+  }
+  return false;
+}
+
+bool IsAllowed(const Draft& draft, const PciDevice& device) {
+  return std::ranges::any_of(draft.rules, [&device](const ResourceRule* rule) {
+    return rule != nullptr && MatchesAny(rule->allow_members, device);
+  });
+}
+
+Role FindRole(const Draft& draft, size_t i, const Context& context) {
+  const PciDevice& device = *draft.devices[i];
+  if (device.IsBridge()) return Role::kBridge;
+  if (const ResourceRule* const rule = draft.rules[i]; rule != nullptr) {
+    // A group is one owner's: members that belong to other resources ride along with the first.
+    const std::string name = ResourceName(*rule, device, context.policy, context.names);
+    return name == draft.plan.resource ? Role::kPrimary : Role::kAllowed;
+  }
+  if (IsCompanion(draft, device)) return Role::kCompanion;
+  return IsAllowed(draft, device) ? Role::kAllowed : Role::kForeign;
+}
+
+// The selected member whose entry stands first in the configuration names the group's resource.
+void ChooseResource(Draft& draft, const Context& context) {
+  const PciDevice* first = nullptr;
+  for (size_t i = 0; i < draft.devices.size(); ++i) {
+    if (draft.rules[i] == nullptr) continue;
+    if (draft.rule != nullptr && draft.rule <= draft.rules[i]) continue;
+    draft.rule = draft.rules[i];  // entries lie in one vector: the lower address is the earlier
+    first = draft.devices[i];
+  }
+  if (first == nullptr) return;
+  draft.plan.resource = ResourceName(*draft.rule, *first, context.policy, context.names);
+}
+
+void AddDevice(Draft& draft, const PciDevice& device, const Policy& policy) {
+  draft.devices.push_back(&device);
+  draft.rules.push_back(FindRule(policy, device));
+  draft.plan.members.push_back({.address = device.address,
+                                .vendor = device.vendor,
+                                .device = device.device,
+                                .class_code = device.class_code,
+                                .driver = device.driver});
+}
+
+void Finish(Draft& draft, const Context& context) {
+  ChooseResource(draft, context);
+  for (size_t i = 0; i < draft.devices.size(); ++i) {
+    draft.plan.members[i].role = FindRole(draft, i, context);
+    if (!draft.Selected() && IsExcluded(context.policy, *draft.devices[i])) {
+      Refuse(draft, Code::kExcluded, draft.devices[i],
+             absl::StrFormat("%s is excluded by the configuration", Spell(*draft.devices[i])));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Draft> DraftGroups(const Context& context) {
+  std::map<int, Draft> groups;
+  std::vector<Draft> lone;
+  for (const PciDevice& device : context.facts.devices) {
+    if (device.group) {
+      Draft& draft = groups[*device.group];
+      draft.plan.group = *device.group;
+      AddDevice(draft, device, context.policy);
+    } else if (FindRule(context.policy, device) != nullptr) {
+      AddDevice(lone.emplace_back(), device, context.policy);
+    }
+  }
+  std::vector<Draft> drafts;
+  drafts.reserve(groups.size() + lone.size());
+  for (auto& entry : groups) drafts.push_back(std::move(entry.second));
+  for (Draft& draft : lone) drafts.push_back(std::move(draft));
+  for (Draft& draft : drafts) Finish(draft, context);
+  return drafts;
+}
+
+}  // namespace vfio_agent

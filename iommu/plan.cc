@@ -1,0 +1,159 @@
+#include "iommu/plan.h"
+
+#include "absl/strings/str_format.h"
+#include "iommu/isolation.h"
+#include "iommu/planning.h"
+
+namespace vfio_agent {
+namespace {
+
+Refusal MakeAcsWarning(const NodeFacts& facts, const Merge& merge) {
+  const PciDevice* const device = FindDevice(facts, merge.device);
+  const PciDevice* const with = FindDevice(facts, merge.with);
+  const bool asked = facts.iommu.acs_override_parameter;
+  return {.code = Code::kAcsOverride,
+          .group = device->group,
+          .address = merge.device,
+          .text = absl::StrFormat(
+              "the kernel keeps %s (group %d) apart from %s (group %d), but %s %s: %s",
+              device->address.ToString(), *device->group, with->address.ToString(), *with->group,
+              merge.culprit.ToString(), Describe(merge.acs),
+              asked ? "pcie_acs_override is on the kernel command line"
+                    : "an ACS override patch, or a quirk of the kernel that this program does "
+                      "not know"),
+          .remedy = std::string(DefaultRemedy(Code::kAcsOverride))};
+}
+
+// Where the kernel's groups are finer than the hardware allows, guests can reach each other.
+void WarnFinerGroups(const NodeFacts& facts, std::vector<Draft>& drafts, Plan& plan) {
+  const std::vector<Merge> finer = FindFinerGroups(facts, ComputeGrouping(facts));
+  plan.acs_override = facts.iommu.acs_override_parameter || !finer.empty();
+  for (const Merge& merge : finer) {
+    Refusal warning = MakeAcsWarning(facts, merge);
+    for (Draft& draft : drafts) {
+      if (draft.plan.group == warning.group) draft.plan.warnings.push_back(warning);
+    }
+  }
+}
+
+}  // namespace
+
+Policy DefaultPolicy() {
+  ResourceRule nvidia;
+  nvidia.select = {{.vendor = uint16_t{0x10de}, .classes = {"0300", "0302"}}};
+  return {.resources = {nvidia}};
+}
+
+Plan MakePlan(const NodeFacts& facts, const Policy& policy, const ModelNames& names) {
+  const Context context{facts, policy, names};
+  Plan plan{.iommu = facts.iommu};
+  std::vector<Draft> drafts = DraftGroups(context);
+  for (Draft& draft : drafts) ApplyRules(context, draft);
+  RefuseBadNames(drafts);
+  for (Draft& draft : drafts) PlanSteps(context, draft);
+  WarnFinerGroups(facts, drafts, plan);
+  plan.resources = MakeResources(drafts, context);
+  for (Draft& draft : drafts) {
+    const auto append = [](const std::vector<Refusal>& from, std::vector<Refusal>& to) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    append(draft.plan.refusals, plan.refusals);
+    append(draft.plan.warnings, plan.warnings);
+    plan.groups.push_back(std::move(draft.plan));
+  }
+  return plan;
+}
+
+std::string_view Name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kBind:
+      return "bind";
+    case Verdict::kBound:
+      return "bound";
+    case Verdict::kRefused:
+      return "refused";
+    case Verdict::kUnselected:
+      return "unselected";
+  }
+  return "";
+}
+
+std::string_view Name(Role role) {
+  switch (role) {
+    case Role::kPrimary:
+      return "primary";
+    case Role::kCompanion:
+      return "companion";
+    case Role::kAllowed:
+      return "allowed";
+    case Role::kForeign:
+      return "foreign";
+    case Role::kBridge:
+      return "bridge";
+  }
+  return "";
+}
+
+std::string_view Name(MemberAction action) {
+  switch (action) {
+    case MemberAction::kBind:
+      return "bind";
+    case MemberAction::kKeep:
+      return "keep";
+    case MemberAction::kNone:
+      return "none";
+  }
+  return "";
+}
+
+std::string_view Name(UnitState state) {
+  switch (state) {
+    case UnitState::kToBind:
+      return "to-bind";
+    case UnitState::kReady:
+      return "ready";
+    case UnitState::kHeld:
+      return "held";
+    case UnitState::kWithheld:
+      return "withheld";
+    case UnitState::kUnhealthy:
+      return "unhealthy";
+    case UnitState::kRefused:
+      return "refused";
+  }
+  return "";
+}
+
+std::string_view Name(IommuState state) {
+  switch (state) {
+    case IommuState::kOn:
+      return "on";
+    case IommuState::kOff:
+      return "off";
+    case IommuState::kNoIommu:
+      return "noiommu";
+    case IommuState::kUnknown:
+      return "unknown";
+  }
+  return "";
+}
+
+std::string_view Name(IommuKind kind) {
+  switch (kind) {
+    case IommuKind::kIntel:
+      return "intel";
+    case IommuKind::kAmd:
+      return "amd";
+    case IommuKind::kArmSmmu:
+      return "arm-smmu";
+    case IommuKind::kVirtio:
+      return "virtio";
+    case IommuKind::kOther:
+      return "other";
+    case IommuKind::kNone:
+      return "none";
+  }
+  return "";
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,104 @@
+// Planning: what would have to be done to a node so that guests can have its devices, and
+// whether that may be done at all. Pure functions of values: no clock, no file, no log.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "iommu/action.h"
+#include "iommu/code.h"
+#include "iommu/policy.h"
+#include "sysfs/node_facts.h"
+
+namespace vfio_agent {
+
+struct Refusal {
+  Code code = Code::kForeignMember;
+  std::optional<int> group;
+  std::optional<PciAddress> address;
+  std::string text;    // a whole sentence for a person
+  std::string remedy;  // what to do next
+  bool operator==(const Refusal&) const = default;
+};
+
+enum class Verdict { kBind, kBound, kRefused, kUnselected };
+enum class Role { kPrimary, kCompanion, kAllowed, kForeign, kBridge };
+enum class MemberAction { kBind, kKeep, kNone };
+
+struct Member {
+  PciAddress address;
+  uint16_t vendor = 0;
+  uint16_t device = 0;
+  uint32_t class_code = 0;
+  std::optional<std::string> driver;
+  Role role = Role::kForeign;
+  MemberAction action = MemberAction::kNone;
+  std::string to;  // the vfio driver, where action is kBind
+  bool operator==(const Member&) const = default;
+};
+
+struct GroupPlan {
+  std::optional<int> group;  // nullopt: a selected device without a group
+  Verdict verdict = Verdict::kUnselected;
+  std::string resource;  // empty where unselected
+  std::vector<Member> members;
+  std::vector<Action> actions;     // in order; empty unless the verdict is kBind
+  std::vector<Refusal> refusals;   // all of them; if there is one, there are no actions
+  std::vector<Refusal> warnings;
+  bool operator==(const GroupPlan&) const = default;
+};
+
+enum class UnitState { kToBind, kReady, kHeld, kWithheld, kUnhealthy, kRefused };
+
+// What one kubelet device id stands for.
+struct Unit {
+  std::string id;  // address of the primary function
+  PciAddress primary;
+  // What the answer names: `primary`, and with sharedGroup: unit the group's other primaries.
+  std::vector<PciAddress> addresses;
+  std::optional<int> group;
+  std::optional<int> numa_node;
+  UnitState state = UnitState::kRefused;
+  std::string reason;  // why it is not ready, in a sentence; empty when ready
+  bool operator==(const Unit&) const = default;
+};
+
+struct Resource {
+  std::string name;
+  uint16_t vendor = 0;
+  uint16_t device = 0;
+  bool numa = true;
+  std::vector<Unit> units;  // sorted by address
+  bool operator==(const Resource&) const = default;
+};
+
+struct Plan {
+  IommuFacts iommu;
+  bool acs_override = false;
+  std::vector<GroupPlan> groups;  // by number; those without a group last
+  std::vector<Resource> resources;
+  std::vector<Refusal> refusals;
+  std::vector<Refusal> warnings;
+  bool operator==(const Plan&) const = default;
+};
+
+// Model names of devices: "GH100 [H100 SXM5 80GB]" by vendor and device, from pci.ids.
+using ModelNames = std::map<std::pair<uint16_t, uint16_t>, std::string>;
+
+// The plan for the whole node: every group, also the unselected ones.
+//
+// A group is bound whole or not at all, and what is refused is refused for all its reasons.
+// Bridges are skipped: the kernel counts a port bound to pcieport, or to nothing, as safe
+// (drivers/pci/pcie/portdrv.c sets driver_managed_dma).
+Plan MakePlan(const NodeFacts& facts, const Policy& policy, const ModelNames& names);
+
+std::string_view Name(Verdict verdict);
+std::string_view Name(Role role);
+std::string_view Name(MemberAction action);
+std::string_view Name(UnitState state);
+std::string_view Name(IommuState state);
+std::string_view Name(IommuKind kind);
+
+}  // namespace vfio_agent

@@ -1,0 +1,58 @@
+// The inner steps of MakePlan, one file each: members.cc, rules.cc, steps.cc, resources.cc.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "iommu/plan.h"
+
+namespace vfio_agent {
+
+// What planning knows besides the facts of one group.
+struct Context {
+  const NodeFacts& facts;
+  const Policy& policy;
+  const ModelNames& names;
+};
+
+// One group, or one selected device without a group, on its way through planning. The vectors
+// run in parallel with `plan.members`.
+struct Draft {
+  GroupPlan plan;
+  std::vector<const PciDevice*> devices;
+  std::vector<const ResourceRule*> rules;  // the entry that selected the member, or null
+  const ResourceRule* rule = nullptr;      // that of the first selected member
+  bool needs_module = false;
+
+  bool Selected() const { return rule != nullptr; }
+};
+
+// True for drivers under which a member does not spoil the group: vfio drivers, and pci-stub
+// (the drivers that set driver_managed_dma).
+bool IsVfioDriver(std::string_view driver);
+bool IsHarmlessDriver(std::string_view driver);
+
+// members.cc: the groups of the node with their members' roles.
+std::vector<Draft> DraftGroups(const Context& context);
+
+// rules.cc: every reason against a draft, and every warning.
+void ApplyRules(const Context& context, Draft& draft);
+
+// steps.cc: verdict, members' actions and the steps to get there.
+void PlanSteps(const Context& context, Draft& draft);
+
+// resources.cc: names' rules over all drafts (may add refusals), then the resources' units.
+void RefuseBadNames(std::vector<Draft>& drafts);
+std::vector<Resource> MakeResources(const std::vector<Draft>& drafts, const Context& context);
+
+// Adds a refusal or warning with the code's own remedy; `member` may be null.
+void Refuse(Draft& draft, Code code, const PciDevice* member, std::string text);
+void Refuse(Draft& draft, Code code, const PciDevice* member, std::string text,
+            std::string remedy);
+
+// "0000:01:00.0 (10de:2330, driver nvidia)": how texts name a device.
+std::string Spell(const PciDevice& device);
+
+}  // namespace vfio_agent

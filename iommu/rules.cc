@@ -1,0 +1,191 @@
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_format.h"
+#include "iommu/planning.h"
+
+namespace vfio_agent {
+namespace {
+
+// One rule: looks at member `i` of the draft (which is no bridge) and may refuse or warn.
+using MemberRule = void (*)(const Context&, Draft&, size_t i);
+
+bool WillBind(const Draft& draft, size_t i) {
+  const Role role = draft.plan.members[i].role;
+  const auto& driver = draft.devices[i]->driver;
+  return role != Role::kForeign && role != Role::kBridge && !(driver && IsVfioDriver(*driver));
+}
+
+bool IsPrimary(const Draft& draft, size_t i) {
+  return draft.plan.members[i].role == Role::kPrimary;
+}
+
+void RequireGroup(const Context& context, Draft& draft, size_t i) {
+  const PciDevice& device = *draft.devices[i];
+  if (device.group) return;
+  const IommuFacts& iommu = context.facts.iommu;
+  if (iommu.state == IommuState::kOff) {
+    const std::string why = iommu.evidence.empty() ? "" : ": " + iommu.evidence.back();
+    Refuse(draft, Code::kIommuOff, &device,
+           absl::StrFormat("no IOMMU is on, so %s cannot be given away%s", Spell(device), why));
+  }
+  Refuse(draft, Code::kNoIommuGroup, &device,
+         absl::StrFormat("%s has no IOMMU group", Spell(device)));
+}
+
+void RefuseNoiommu(const Context& context, Draft& draft, size_t i) {
+  const PciDevice& device = *draft.devices[i];
+  if (!IsPrimary(draft, i) || !device.group) return;
+  if (!context.facts.groups.at(*device.group).noiommu) return;
+  Refuse(draft, Code::kNoiommu, &device,
+         absl::StrFormat("group %d of %s is of noiommu mode: nothing isolates it", *device.group,
+                         Spell(device)));
+}
+
+void RefuseForeign(const Context&, Draft& draft, size_t i) {
+  const PciDevice& device = *draft.devices[i];
+  if (draft.plan.members[i].role != Role::kForeign || !device.driver ||
+      IsHarmlessDriver(*device.driver)) {
+    return;
+  }
+  Refuse(draft, Code::kForeignMember, &device,
+         absl::StrFormat("%s shares group %d and a host driver holds it", Spell(device),
+                         draft.plan.group.value_or(-1)));
+}
+
+void RefuseVf(const Context&, Draft& draft, size_t i) {
+  const PciDevice& device = *draft.devices[i];
+  if (!IsPrimary(draft, i) || !device.IsVf()) return;
+  Refuse(draft, Code::kVfNeedsOptIn, &device,
+         absl::StrFormat("%s is a virtual function of %s, not a whole device", Spell(device),
+                         device.physfn->ToString()));
+}
+
+void RefusePfWithVfs(const Context&, Draft& draft, size_t i) {
+  const PciDevice& device = *draft.devices[i];
+  if (!WillBind(draft, i)) return;
+  if (device.virtfns.empty()) return;
+  Refuse(draft, Code::kPfHasVfs, &device,
+         absl::StrFormat("%s has %d virtual functions enabled; vfio-pci does not take it",
+                         Spell(device), device.virtfns.size()),
+         absl::StrFormat("echo 0 > /sys/bus/pci/devices/%s/sriov_numvfs, once no guest uses a VF",
+                         device.address.ToString()));
+}
+
+void RefuseBootDisplay(const Context& context, Draft& draft, size_t i) {
+  const PciDevice& device = *draft.devices[i];
+  if (!WillBind(draft, i) || !device.boot_vga.is(true)) return;
+  std::string text = absl::StrFormat("%s is the boot display (boot_vga)", Spell(device));
+  if (!context.policy.guard_override.contains(device.address)) {
+    return Refuse(draft, Code::kBootDisplay, &device, text);
+  }
+  draft.plan.warnings.push_back({.code = Code::kBootDisplay,
+                                 .group = draft.plan.group,
+                                 .address = device.address,
+                                 .text = text + "; overruled by guard.override",
+                                 .remedy = std::string(DefaultRemedy(Code::kBootDisplay))});
+}
+
+void RequireOverride(const Context&, Draft& draft, size_t i) {
+  const PciDevice& device = *draft.devices[i];
+  if (!WillBind(draft, i) || device.has_override) return;
+  Refuse(draft, Code::kOverrideUnsupported, &device,
+         absl::StrFormat("%s has no driver_override", Spell(device)));
+}
+
+void RefuseReserved(const Context& context, Draft& draft, size_t i) {
+  const PciDevice& device = *draft.devices[i];
+  if (!IsPrimary(draft, i) || !device.group) return;
+  if (!context.facts.groups.at(*device.group).direct_reserved) return;
+  Refuse(draft, Code::kRmrrDirect, &device,
+         absl::StrFormat("group %d of %s has a region that the firmware reserves (direct): the "
+                         "kernel refuses it to guests",
+                         *device.group, Spell(device)));
+}
+
+void RefuseDead(const Context&, Draft& draft, size_t i) {
+  const PciDevice& device = *draft.devices[i];
+  if (draft.plan.members[i].role == Role::kForeign || !device.config.all_ones) return;
+  if (device.power_state.is("D3cold")) {
+    Refuse(draft, Code::kPowerD3cold, &device,
+           absl::StrFormat("%s is in D3cold and does not wake", Spell(device)));
+  }
+  Refuse(draft, Code::kConfigUnreadable, &device,
+         absl::StrFormat("the config space of %s reads all ones", Spell(device)));
+}
+
+void RefuseWideAddress(const Context&, Draft& draft, size_t i) {
+  const PciDevice& device = *draft.devices[i];
+  if (!IsPrimary(draft, i) || device.address.domain <= 0xffff) return;
+  Refuse(draft, Code::kAddressTooWide, &device,
+         absl::StrFormat("the domain of %s has more than four digits", Spell(device)));
+}
+
+void WarnReset(const Context& context, Draft& draft, size_t i) {
+  const PciDevice& device = *draft.devices[i];
+  if (!IsPrimary(draft, i) || !device.reset_method.known()) return;
+  if (device.reset_method.value().empty()) {
+    return Refuse(draft, Code::kNoReset, &device,
+                  absl::StrFormat("the kernel knows no way to reset %s", Spell(device)));
+  }
+  if (device.reset_method.value() != "bus") return;
+  for (const PciDevice& other : context.facts.devices) {
+    const bool same_bus = other.address.domain == device.address.domain &&
+                          other.address.bus == device.address.bus;
+    if (!same_bus || other.IsBridge() || other.group == device.group) continue;
+    return Refuse(draft, Code::kSharedBusReset, &device,
+                  absl::StrFormat("%s can only be reset with its bus, where %s of another group "
+                                  "is too",
+                                  Spell(device), Spell(other)));
+  }
+}
+
+constexpr std::array<MemberRule, 11> kRules = {
+    RequireGroup,    RefuseNoiommu,     RefuseForeign,   RefuseVf,
+    RefusePfWithVfs, RefuseBootDisplay, RequireOverride, RefuseReserved,
+    RefuseDead,      RefuseWideAddress, WarnReset,
+};
+
+}  // namespace
+
+bool IsVfioDriver(std::string_view driver) {
+  return driver == "vfio-pci" || driver.ends_with("vfio-pci") || driver.ends_with("vfio_pci");
+}
+
+bool IsHarmlessDriver(std::string_view driver) {
+  return IsVfioDriver(driver) || driver == "pci-stub";
+}
+
+void ApplyRules(const Context& context, Draft& draft) {
+  if (!draft.Selected()) return;
+  for (size_t i = 0; i < draft.devices.size(); ++i) {
+    if (draft.devices[i]->IsBridge()) continue;
+    for (const MemberRule rule : kRules) rule(context, draft, i);
+  }
+}
+
+std::string Spell(const PciDevice& device) {
+  return absl::StrFormat("%s (%04x:%04x, %s%s)", device.address.ToString(), device.vendor,
+                         device.device, device.driver ? "driver " : "no driver",
+                         device.driver.value_or(""));
+}
+
+void Refuse(Draft& draft, Code code, const PciDevice* member, std::string text,
+            std::string remedy) {
+  Refusal refusal{.code = code,
+                  .group = draft.plan.group,
+                  .text = std::move(text),
+                  .remedy = std::move(remedy)};
+  if (member != nullptr) refusal.address = member->address;
+  (IsWarning(code) ? draft.plan.warnings : draft.plan.refusals).push_back(std::move(refusal));
+}
+
+void Refuse(Draft& draft, Code code, const PciDevice* member, std::string text) {
+  std::string remedy(DefaultRemedy(code));
+  if (const size_t at = remedy.find("<address>"); member != nullptr && at != std::string::npos) {
+    remedy.replace(at, std::string_view("<address>").size(), member->address.ToString());
+  }
+  Refuse(draft, code, member, std::move(text), std::move(remedy));
+}
+
+}  // namespace vfio_agent

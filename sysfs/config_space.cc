@@ -1,0 +1,79 @@
+#include "sysfs/config_space.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <array>
+
+extern "C" {
+#include <pci/pci.h>
+}
+
+#include "sysfs/paths.h"
+#include "sysfs/status.h"
+#include "sysfs/tree.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr size_t kConfigSize = 4096;
+
+// libpci's own handlers print, and its error handler ends the process. Ours is only reached
+// from pci_init() with a method that cannot fail to be found.
+[[noreturn]] void OnError(char*, ...) { std::abort(); }
+void OnMessage(char*, ...) {}
+
+pci_access* MakeAccess(const Tree& tree) {
+  pci_access* const access = ::pci_alloc();
+  access->method = PCI_ACCESS_SYS_BUS_PCI;
+  access->error = OnError;
+  access->warning = OnMessage;
+  access->debug = OnMessage;
+  std::string root = tree.root();
+  while (root.ends_with('/')) root.pop_back();
+  std::string path = root + "/sys/bus/pci";
+  std::string name = "sysfs.path";
+  ::pci_set_param(access, name.data(), path.data());
+  ::pci_init(access);
+  return access;
+}
+
+}  // namespace
+
+ConfigReader::ConfigReader(const Tree& tree)
+    : tree_(tree), access_(MakeAccess(tree), ::pci_cleanup), buffer_(kConfigSize) {}
+
+ConfigReader::~ConfigReader() = default;
+
+absl::StatusOr<ConfigImage> ConfigReader::Read(const PciAddress& address, const TreeDir& dir) {
+  struct stat inside = {};
+  if (::fstatat(dir.fd(), "config", &inside, AT_SYMLINK_NOFOLLOW) != 0) {
+    return ErrnoStatus("stat config");
+  }
+  if (!tree_.is_host()) {
+    struct stat by_path = {};
+    const std::string path =
+        absl::StrFormat("%s/%s/config", tree_.root(), DeviceDir(address));
+    if (::stat(path.c_str(), &by_path) != 0 || by_path.st_dev != inside.st_dev ||
+        by_path.st_ino != inside.st_ino) {
+      return absl::PermissionDeniedError("config: the path leads out of the root");
+    }
+  }
+  const std::unique_ptr<pci_dev, void (*)(pci_dev*)> device(
+      ::pci_get_dev(access_.get(), static_cast<int>(address.domain), address.bus, address.device,
+                    address.function),
+      ::pci_free_dev);
+  ConfigImage image{.size_bytes = static_cast<size_t>(inside.st_size)};
+  for (const size_t size : std::array<size_t, 3>{kConfigSize, 256, 64}) {
+    if (size > image.size_bytes && image.size_bytes != 0) continue;
+    if (::pci_read_block(device.get(), 0, reinterpret_cast<u8*>(buffer_.data()),
+                         static_cast<int>(size)) != 0) {
+      image.bytes = std::span<const std::byte>(buffer_).first(size);
+      return image;
+    }
+  }
+  return absl::DataLossError(
+      absl::StrFormat("config: fewer than 64 bytes readable of %d", image.size_bytes));
+}
+
+}  // namespace vfio_agent

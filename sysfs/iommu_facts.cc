@@ -1,0 +1,83 @@
+#include "sysfs/iommu_facts.h"
+
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "sysfs/paths.h"
+#include "sysfs/tree.h"
+
+namespace vfio_agent {
+namespace {
+
+// How the IOMMU drivers name themselves below sys/class/iommu (drivers/iommu/*).
+constexpr std::array<std::pair<std::string_view, IommuKind>, 5> kKinds = {{
+    {"dmar", IommuKind::kIntel},
+    {"ivhd", IommuKind::kAmd},
+    {"smmu3", IommuKind::kArmSmmu},
+    {"arm-smmu", IommuKind::kArmSmmu},
+    {"virtio-iommu", IommuKind::kVirtio},
+}};
+
+IommuKind KindOf(std::string_view name) {
+  for (const auto& [prefix, kind] : kKinds) {
+    if (name.find(prefix) != std::string_view::npos) return kind;
+  }
+  return IommuKind::kOther;
+}
+
+// Why it may be off, from the command line; never the verdict itself.
+void ExplainOff(IommuFacts& facts) {
+  const std::string line = " " + facts.command_line + " ";
+  for (const char* off : {"intel_iommu=off", "amd_iommu=off", "iommu=off"}) {
+    if (line.find(absl::StrFormat(" %s ", off)) != std::string::npos) {
+      facts.evidence.push_back(absl::StrFormat("the kernel command line says %s", off));
+      return;
+    }
+  }
+  if (line.find(" intel_iommu=on") == std::string::npos) {
+    facts.evidence.push_back(
+        "the kernel command line has no intel_iommu=on (AMD needs none); the firmware may have "
+        "VT-d or AMD-Vi switched off");
+  }
+}
+
+void ReadParameters(const Tree& tree, IommuFacts& facts) {
+  const absl::StatusOr<std::string> line = tree.ReadText(kCommandLine, 64 * 1024);
+  if (line.ok()) facts.command_line = *line;
+  facts.acs_override_parameter =
+      facts.command_line.find("pcie_acs_override=") != std::string::npos;
+  const absl::StatusOr<std::string> unsafe = tree.ReadText(kNoiommuParameter);
+  facts.unsafe_noiommu = unsafe.ok() && (*unsafe == "Y" || *unsafe == "1");
+}
+
+}  // namespace
+
+IommuFacts ReadIommuFacts(const Tree& tree, int grouped_devices, int noiommu_groups) {
+  IommuFacts facts;
+  ReadParameters(tree, facts);
+  const absl::StatusOr<std::vector<std::string>> units = tree.List(kIommuClassDir);
+  if (units.ok() && !units->empty()) {
+    facts.kind = KindOf(units->front());
+    facts.evidence.push_back(absl::StrFormat("/%s has %s", kIommuClassDir, units->front()));
+  }
+  if (grouped_devices > 0) {
+    facts.state = IommuState::kOn;
+    if (facts.kind == IommuKind::kNone) facts.kind = IommuKind::kOther;
+    facts.evidence.push_back(absl::StrFormat("%d PCI functions have a group", grouped_devices));
+    return facts;
+  }
+  if (noiommu_groups > 0) {
+    facts.state = IommuState::kNoIommu;
+    facts.evidence.push_back(absl::StrFormat("%d groups are of noiommu mode", noiommu_groups));
+    return facts;
+  }
+  facts.evidence.push_back("no PCI function has a group");
+  // An IOMMU that serves no PCI function (Arm boards, a driver that failed) helps nobody; only
+  // where the links themselves cannot be seen is the answer open.
+  facts.state = tree.Exists(kDevicesDir) ? IommuState::kOff : IommuState::kUnknown;
+  ExplainOff(facts);
+  return facts;
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,29 @@
+// IommuFacts: is an IOMMU translating on this node, and of which kind.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace vfio_agent {
+
+class Tree;
+
+enum class IommuState { kOn, kOff, kNoIommu, kUnknown };
+enum class IommuKind { kIntel, kAmd, kArmSmmu, kVirtio, kOther, kNone };
+
+struct IommuFacts {
+  IommuState state = IommuState::kUnknown;
+  IommuKind kind = IommuKind::kNone;
+  std::string command_line;            // proc/cmdline; empty where unreadable
+  bool acs_override_parameter = false;  // pcie_acs_override= on the command line
+  bool unsafe_noiommu = false;         // vfio's enable_unsafe_noiommu_mode is Y
+  std::vector<std::string> evidence;   // what the verdict rests on, one sentence each
+  bool operator==(const IommuFacts&) const = default;
+};
+
+// `grouped_devices`: how many PCI functions have an iommu_group link that is not of noiommu
+// mode; `noiommu_groups`: how many groups are. Decided from these links and sys/class/iommu;
+// the command line only explains. sys/firmware is never the judge: container runtimes mask it.
+IommuFacts ReadIommuFacts(const Tree& tree, int grouped_devices, int noiommu_groups);
+
+}  // namespace vfio_agent

@@ -1,0 +1,101 @@
+#include "sysfs/node_facts.h"
+
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "sysfs/config_space.h"
+#include "sysfs/paths.h"
+#include "sysfs/status.h"
+#include "sysfs/tree.h"
+
+namespace vfio_agent {
+namespace {
+
+absl::Status ReadDevices(const Tree& tree, ConfigReader& config, NodeFacts& facts) {
+  absl::StatusOr<std::vector<std::string>> names = tree.List(kDevicesDir);
+  if (!names.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("no PCI devices to read below %s: %s", tree.root(),
+                        names.status().message()));
+  }
+  facts.devices.reserve(names->size());
+  for (const std::string& name : *names) {
+    const absl::StatusOr<PciAddress> address = PciAddress::Parse(name);
+    if (!address.ok()) {
+      facts.skipped.push_back(absl::StrFormat("%s/%s: %s", kDevicesDir, name,
+                                              address.status().message()));
+      continue;
+    }
+    absl::StatusOr<PciDevice> device = ReadPciDevice(tree, config, *address);
+    if (device.ok()) {
+      facts.devices.push_back(*std::move(device));
+    } else {
+      facts.skipped.push_back(Message(device.status()));
+    }
+  }
+  std::ranges::sort(facts.devices, {}, &PciDevice::address);
+  return absl::OkStatus();
+}
+
+// "0x00000000000a0000 0x00000000000bffff direct": a region that the firmware keeps for itself.
+bool HasDirectRegion(const std::string& text) {
+  for (size_t at = text.find(" direct"); at != std::string::npos; at = text.find(" direct", at + 1)) {
+    const size_t end = at + std::string_view(" direct").size();
+    // "direct-relaxable" regions (USB, graphics stolen memory) hinder nobody.
+    if (end == text.size() || text[end] == '\n') return true;
+  }
+  return false;
+}
+
+GroupFacts ReadGroup(const Tree& tree, int group) {
+  GroupFacts facts;
+  const absl::StatusOr<std::string> name = tree.ReadText(GroupFile(group, "name"));
+  facts.noiommu = name.ok() && *name == "vfio-noiommu";
+  const absl::StatusOr<std::string> regions =
+      tree.ReadText(GroupFile(group, "reserved_regions"));
+  facts.direct_reserved = regions.ok() && HasDirectRegion(*regions);
+  return facts;
+}
+
+std::set<std::string> ListSet(const Tree& tree, std::string_view path) {
+  const absl::StatusOr<std::vector<std::string>> names = tree.List(path);
+  if (!names.ok()) return {};
+  return {names->begin(), names->end()};
+}
+
+std::set<std::string> ReadVfioNodes(const Tree& tree) {
+  std::set<std::string> nodes = ListSet(tree, kVfioNodesDir);
+  if (nodes.erase("devices") == 0) return nodes;
+  for (const std::string& name : ListSet(tree, std::string(kVfioNodesDir) + "/devices")) {
+    nodes.insert("devices/" + name);
+  }
+  return nodes;
+}
+
+}  // namespace
+
+absl::StatusOr<NodeFacts> TakeNodeFacts(const Tree& tree, ConfigReader& config,
+                                        const ModuleFacts& modules) {
+  NodeFacts facts{.modules = modules};
+  RETURN_IF_ERROR(ReadDevices(tree, config, facts));
+  int grouped = 0;
+  for (const PciDevice& device : facts.devices) {
+    if (!device.group) continue;
+    const auto [entry, fresh] = facts.groups.try_emplace(*device.group);
+    if (fresh) entry->second = ReadGroup(tree, *device.group);
+    if (!entry->second.noiommu) ++grouped;
+  }
+  const auto noiommu = std::ranges::count_if(
+      facts.groups, [](const auto& entry) { return entry.second.noiommu; });
+  facts.iommu = ReadIommuFacts(tree, grouped, static_cast<int>(noiommu));
+  facts.drivers = ListSet(tree, kDriversDir);
+  facts.vfio_nodes = ReadVfioNodes(tree);
+  return facts;
+}
+
+const PciDevice* FindDevice(const NodeFacts& facts, const PciAddress& address) {
+  const auto found = std::ranges::lower_bound(facts.devices, address, {}, &PciDevice::address);
+  return found != facts.devices.end() && found->address == address ? &*found : nullptr;
+}
+
+}  // namespace vfio_agent

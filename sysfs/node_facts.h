@@ -1,0 +1,47 @@
+// NodeFacts: everything that the agent knows about a node at one moment, as plain values.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sysfs/iommu_facts.h"
+#include "sysfs/module_facts.h"
+#include "sysfs/pci_device.h"
+
+namespace vfio_agent {
+
+class ConfigReader;
+class Tree;
+
+// What the kernel says about one IOMMU group besides its members.
+struct GroupFacts {
+  bool noiommu = false;         // name file says "vfio-noiommu"
+  bool direct_reserved = false;  // a reserved region of type "direct" (RMRR)
+  bool operator==(const GroupFacts&) const = default;
+};
+
+struct NodeFacts {
+  std::vector<PciDevice> devices;  // sorted by address
+  std::map<int, GroupFacts> groups;
+  IommuFacts iommu;
+  ModuleFacts modules;
+  std::set<std::string> drivers;     // names below sys/bus/pci/drivers
+  std::set<std::string> vfio_nodes;  // below dev/vfio: "vfio", "26", "noiommu-0", "devices/vfio0"
+  std::vector<std::string> skipped;  // entries that are no devices, and why, one line each
+
+  bool operator==(const NodeFacts&) const = default;
+};
+
+// Takes the whole picture once; it is never patched. FailedPrecondition where `tree` has no
+// sys/bus/pci/devices at all. `modules` is taken over as it is: it changes only when modules are
+// installed, so the caller reads it once.
+absl::StatusOr<NodeFacts> TakeNodeFacts(const Tree& tree, ConfigReader& config,
+                                        const ModuleFacts& modules);
+
+// The device at `address`, or null.
+const PciDevice* FindDevice(const NodeFacts& facts, const PciAddress& address);
+
+}  // namespace vfio_agent

@@ -1,0 +1,147 @@
+#include "sysfs/tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <memory>
+
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr int kOpenAttempts = 10'000;
+
+// Reads to the end, at most `limit` bytes; `name` is for messages.
+absl::StatusOr<std::string> ReadAll(int fd, std::string_view name, size_t limit) {
+  std::string text;
+  std::array<char, 4096 + 1> chunk;
+  while (text.size() <= limit) {
+    const ssize_t n = ::read(fd, chunk.data(), chunk.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(absl::StrFormat("read %s", name));
+    if (n == 0) break;
+    text.append(chunk.data(), static_cast<size_t>(n));
+    // Attributes and regular files give a short read only at their end: spare the second call.
+    if (static_cast<size_t>(n) < chunk.size()) break;
+  }
+  if (text.size() > limit) return absl::OutOfRangeError(absl::StrFormat("too long: %s", name));
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+
+absl::StatusOr<std::string> LinkTarget(int dir, const char* name) {
+  std::array<char, PATH_MAX> target;
+  const ssize_t n = ::readlinkat(dir, name, target.data(), target.size());
+  if (n < 0) return ErrnoStatus(absl::StrFormat("readlink %s", name));
+  return std::string(target.data(), static_cast<size_t>(n));
+}
+
+std::string LastComponent(std::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
+// readdir(3) reads ahead of what it has returned; errno is the only sign of a failure.
+absl::StatusOr<std::vector<Entry>> ListFd(int fd, std::string_view name) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::fdopendir(::fcntl(fd, F_DUPFD_CLOEXEC, 0)),
+                                                ::closedir);
+  if (dir == nullptr) return ErrnoStatus(absl::StrFormat("opendir %s", name));
+  ::rewinddir(dir.get());
+  std::vector<Entry> entries;
+  errno = 0;
+  while (const dirent* entry = ::readdir(dir.get())) {
+    if (entry->d_name[0] == '.') continue;
+    entries.push_back({.name = entry->d_name, .is_link = entry->d_type == DT_LNK});
+  }
+  if (errno != 0) return ErrnoStatus(absl::StrFormat("readdir %s", name));
+  return entries;
+}
+
+}  // namespace
+
+absl::StatusOr<Tree> Tree::Open(const std::string& root) {
+  Fd dir(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!dir.valid()) return ErrnoStatus(absl::StrFormat("open root %s", root));
+  return Tree(root, std::move(dir));
+}
+
+absl::StatusOr<Fd> Tree::OpenAt(std::string_view path, int flags) const {
+  const std::string name(path);
+  if (name.empty() || name.front() == '/') {
+    return absl::InvalidArgumentError(absl::StrFormat("not a path below the root: '%s'", name));
+  }
+  open_how how = {};
+  how.flags = static_cast<uint64_t>(flags) | O_CLOEXEC;
+  // Nothing leads out of "/", and a plain look-up is quicker.
+  how.resolve = RESOLVE_NO_MAGICLINKS | (is_host() ? 0 : RESOLVE_IN_ROOT);
+  for (int attempt = 0;; ++attempt) {
+    // glibc 2.36 has no wrapper for openat2(2), Linux 5.6.
+    Fd fd(static_cast<int>(::syscall(SYS_openat2, dir_.get(), name.c_str(), &how, sizeof how)));
+    if (fd.valid()) return fd;
+    // EAGAIN: a rename somewhere on the machine came between two steps of a path with "..", so
+    // the kernel could not prove that it stays inside (openat2(2), RESOLVE_IN_ROOT).
+    if (errno != EINTR && (errno != EAGAIN || attempt >= kOpenAttempts)) {
+      return ErrnoStatus(absl::StrFormat("open %s", name));
+    }
+  }
+}
+
+absl::StatusOr<std::string> Tree::ReadText(std::string_view path, size_t limit) const {
+  ASSIGN_OR_RETURN(const Fd fd, OpenAt(path, O_RDONLY | O_NOCTTY));
+  return ReadAll(fd.get(), path, limit);
+}
+
+absl::StatusOr<std::string> Tree::ReadLink(std::string_view path) const {
+  const std::string name(path);
+  const size_t slash = name.rfind('/');
+  if (slash == std::string::npos) return LinkTarget(dir_.get(), name.c_str());
+  ASSIGN_OR_RETURN(const Fd dir, OpenAt(name.substr(0, slash), O_PATH | O_DIRECTORY));
+  absl::StatusOr<std::string> target = LinkTarget(dir.get(), name.c_str() + slash + 1);
+  if (!target.ok()) return Annotate(target.status(), name);
+  return target;
+}
+
+absl::StatusOr<std::string> Tree::ReadLinkName(std::string_view path) const {
+  ASSIGN_OR_RETURN(const std::string target, ReadLink(path));
+  return LastComponent(target);
+}
+
+absl::StatusOr<std::vector<std::string>> Tree::List(std::string_view path) const {
+  ASSIGN_OR_RETURN(const Fd fd, OpenAt(path, O_RDONLY | O_DIRECTORY));
+  ASSIGN_OR_RETURN(const std::vector<Entry> entries, ListFd(fd.get(), path));
+  std::vector<std::string> names;
+  names.reserve(entries.size());
+  for (const Entry& entry : entries) names.push_back(entry.name);
+  std::ranges::sort(names);
+  return names;
+}
+
+bool Tree::Exists(std::string_view path) const { return OpenAt(path, O_PATH).ok(); }
+
+absl::StatusOr<TreeDir> TreeDir::Open(const Tree& tree, std::string_view path) {
+  ASSIGN_OR_RETURN(Fd fd, tree.OpenAt(path, O_RDONLY | O_DIRECTORY));
+  return TreeDir(std::move(fd));
+}
+
+absl::StatusOr<std::string> TreeDir::ReadText(const char* name) const {
+  const Fd fd(::openat(dir_.get(), name, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoStatus(absl::StrFormat("open %s", name));
+  return ReadAll(fd.get(), name, 4096);
+}
+
+absl::StatusOr<std::string> TreeDir::ReadLinkName(const char* name) const {
+  ASSIGN_OR_RETURN(const std::string target, LinkTarget(dir_.get(), name));
+  return LastComponent(target);
+}
+
+absl::StatusOr<std::vector<Entry>> TreeDir::List() const { return ListFd(dir_.get(), "device"); }
+
+}  // namespace vfio_agent

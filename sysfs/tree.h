@@ -1,0 +1,76 @@
+// Tree: read access to the kernel's file systems below one root directory.
+//
+// Every kernel fact the agent uses is read through a Tree, so pointing it at another directory
+// points the whole agent there: "/" on a node, a copied or simulated tree in tests. Paths are
+// relative to the root and never start with '/' ("sys/bus/pci/devices"). Links are resolved
+// inside the root (openat2, RESOLVE_IN_ROOT): none can lead out of it. Const and thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sysfs/fd.h"
+
+namespace vfio_agent {
+
+// One entry of a directory listing.
+struct Entry {
+  std::string name;
+  bool is_link = false;
+};
+
+class Tree {
+ public:
+  // Opens `root`. NotFound / PermissionDenied as the kernel says.
+  static absl::StatusOr<Tree> Open(const std::string& root);
+
+  // Whole text of one file, one trailing newline removed. OutOfRange above `limit` bytes (the
+  // default is a page, the most an attribute can have); never truncated.
+  absl::StatusOr<std::string> ReadText(std::string_view path, size_t limit = 4096) const;
+
+  // The target of a symbolic link, as it is written.
+  absl::StatusOr<std::string> ReadLink(std::string_view path) const;
+  // Last component of the target: the driver's, group's or subsystem's name. NotFound where the
+  // link is absent, which for "driver" means: no driver is bound.
+  absl::StatusOr<std::string> ReadLinkName(std::string_view path) const;
+
+  // Entry names of a directory, sorted, without dot files.
+  absl::StatusOr<std::vector<std::string>> List(std::string_view path) const;
+
+  bool Exists(std::string_view path) const;
+
+  // Opens below the root with openat2; `flags` as for open(2).
+  absl::StatusOr<Fd> OpenAt(std::string_view path, int flags) const;
+
+  const std::string& root() const { return root_; }
+  bool is_host() const { return root_ == "/"; }
+
+ private:
+  Tree(std::string root, Fd dir) : root_(std::move(root)), dir_(std::move(dir)) {}
+
+  std::string root_;
+  Fd dir_;
+};
+
+// One directory of a Tree, held open: for many small files of one device. Attributes that are
+// links are refused by Read() and non-links by ReadLink(): O_NOFOLLOW, so none leads elsewhere.
+class TreeDir {
+ public:
+  static absl::StatusOr<TreeDir> Open(const Tree& tree, std::string_view path);
+
+  // As Tree's, for names directly below this directory.
+  absl::StatusOr<std::string> ReadText(const char* name) const;
+  absl::StatusOr<std::string> ReadLinkName(const char* name) const;
+  // Entries in the order in which the kernel gives them.
+  absl::StatusOr<std::vector<Entry>> List() const;
+
+  int fd() const { return dir_.get(); }
+
+ private:
+  explicit TreeDir(Fd dir) : dir_(std::move(dir)) {}
+  Fd dir_;
+};
+
+}  // namespace vfio_agent

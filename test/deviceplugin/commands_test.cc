@@ -1,0 +1,94 @@
+// The command language of fake-kubelet.
+#include "test/kubelet/commands.h"
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "catch2/catch.hpp"
+#include "test/deviceplugin/support.h"
+
+namespace vfio_agent {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kGpu[] = "nvidia.com/GH100_H100_SXM5_80GB";
+
+struct Run {
+  int code = 0;
+  std::vector<json> lines;
+};
+
+// Runs the commands against a node with two units, which is driven meanwhile.
+Run Commands(const std::string& text) {
+  TempDir dir;
+  UnitTree node;
+  const Offer offer = TestOffer(kGpu, {TestUnit("0000:11:00.0", 0), TestUnit("0000:91:00.0", 1)});
+  node.AddAll(offer);
+  std::istringstream in(text);
+  std::ostringstream out;
+  Run run;
+  std::atomic<bool> done = false;
+  std::thread kubelet([&] {
+    run.code = RunCommands({.dir = dir.path()}, in, out);
+    done = true;
+  });
+  PluginLoop loop(dir.path(), node.tree());
+  loop.plugins().Set({offer});
+  CHECK(loop.RunUntil([&] { return done.load(); }, absl::Seconds(60)));
+  kubelet.join();
+  std::istringstream lines(out.str());
+  for (std::string line; std::getline(lines, line);) run.lines.push_back(json::parse(line));
+  return run;
+}
+
+TEST_CASE("a whole session over stdin and stdout", "[kubelet][grpc]") {
+  const std::string gpu = kGpu;
+  const Run run = Commands("wait " + gpu + " 2 30\n" +              //
+                           "wait-total " + gpu + " 2\n" +           //
+                           "list\n" +                               //
+                           "allocate " + gpu + " 0000:91:00.0\n" +  //
+                           "preferred " + gpu + " 1 0000:11:00.0 0000:91:00.0 -- 0000:91:00.0\n" +
+                           "prestart " + gpu + " 0000:91:00.0\n" +  //
+                           "restart 0.01\n\n# a comment\n" +        //
+                           "wait " + gpu + " 2 30\nsleep 0.01\nquit\nlist\n");
+  CHECK(run.code == 0);
+  REQUIRE(run.lines.size() == 10);
+  CHECK(run.lines[0] == json{{"ready", true}});
+  for (size_t i = 1; i < run.lines.size(); ++i) CHECK(run.lines[i].at("ok") == true);
+  CHECK(run.lines[1].at("count") == 2);
+  const json& devices = run.lines[3].at("resources").at(kGpu).at("devices");
+  CHECK(devices[0] == json{{"id", "0000:11:00.0"}, {"health", "Healthy"}, {"numa", {0}}});
+  const json& allocated = run.lines[4];
+  CHECK(allocated.at("envs") ==
+        json{{"PCI_RESOURCE_NVIDIA_COM_GH100_H100_SXM5_80GB", "0000:91:00.0"}});
+  CHECK(allocated.at("devices")[1].at("host_path") == "/dev/vfio/155");
+  CHECK(allocated.at("devices")[1].at("permissions") == "mrw");
+  CHECK(run.lines[5].at("ids") == json{"0000:91:00.0"});
+}
+
+TEST_CASE("a command that fails is told in its line and by the exit code", "[kubelet][grpc]") {
+  const std::string command =
+      GENERATE(as<std::string>(), "dance", "wait", "wait nvidia.com/X one", "wait nvidia.com/X 1 0",
+               "wait nvidia.com/X 0 soon", "allocate nvidia.com/X 0000:11:00.0", "allocate",
+               "preferred nvidia.com/X 1", "prestart nvidia.com/X 0000:11:00.0");
+  CAPTURE(command);
+  const Run run = Commands(command + "\nsleep 0\n");
+  CHECK(run.code == 1);
+  REQUIRE(run.lines.size() == 3);
+  CHECK(run.lines[1].at("ok") == false);
+  CHECK_FALSE(run.lines[1].at("error").get<std::string>().empty());
+  CHECK(run.lines[2].at("ok") == true);
+}
+
+TEST_CASE("a kubelet that cannot listen says so and fails", "[kubelet][grpc]") {
+  std::istringstream in;
+  std::ostringstream out;
+  CHECK(RunCommands({.dir = "/nonexistent"}, in, out) == 1);
+  CHECK(json::parse(out.str()).at("ok") == false);
+}
+
+}  // namespace
+}  // namespace vfio_agent

@@ -1,0 +1,337 @@
+#include "test/kubelet/fake_kubelet.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+
+namespace vfio_agent {
+namespace {
+
+grpc::Status Unknown(const std::string& text) { return {grpc::StatusCode::UNKNOWN, text}; }
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+std::shared_ptr<grpc::Channel> Dial(const std::string& path) {
+  grpc::ChannelArguments arguments;
+  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel("unix:" + path, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace
+
+// One plugin that has registered: its connection and the thread that reads its list.
+struct FakeKubelet::Plugin {
+  std::string resource;
+  std::string endpoint;
+  bool watched = false;  // registered in full: the newest such plugin is asked
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1beta1::DevicePlugin::Stub> stub;
+  v1beta1::DevicePluginOptions options;
+  grpc::ClientContext list_context;
+  std::thread reader;
+};
+
+class FakeKubelet::Service final : public v1beta1::Registration::Service {
+ public:
+  explicit Service(FakeKubelet& kubelet) : kubelet_(kubelet) {}
+  grpc::Status Register(grpc::ServerContext* context, const v1beta1::RegisterRequest* request,
+                        v1beta1::Empty*) override {
+    return kubelet_.Register(*request, absl::FromChrono(context->deadline()));
+  }
+
+ private:
+  FakeKubelet& kubelet_;
+};
+
+size_t FakeResource::Healthy() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(devices, [](const auto& entry) { return entry.second.healthy; }));
+}
+
+FakeKubelet::FakeKubelet(Options options)
+    : options_(std::move(options)), service_(std::make_unique<Service>(*this)) {}
+
+FakeKubelet::~FakeKubelet() { Stop(); }
+
+absl::Status FakeKubelet::Start() {
+  SweepDirectory();
+  {
+    const std::unique_lock lock(mutex_);
+    stopping_ = false;
+  }
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + options_.dir + "/kubelet.sock",
+                           grpc::InsecureServerCredentials());
+  builder.RegisterService(service_.get());
+  server_ = builder.BuildAndStart();
+  if (server_ != nullptr) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrFormat("cannot listen on %s/kubelet.sock", options_.dir));
+}
+
+void FakeKubelet::Stop(bool killed) {
+  if (server_ == nullptr) return;
+  const std::string socket = options_.dir + "/kubelet.sock";
+  std::error_code ignored;  // the directory may be gone
+  // A gRPC server removes its socket; a kubelet that is killed does not.
+  if (killed) std::filesystem::rename(socket, socket + ".kept", ignored);
+  std::vector<PluginPtr> all;
+  {
+    const std::unique_lock lock(mutex_);
+    stopping_ = true;
+    for (const PluginPtr& plugin : all_) plugin->list_context.TryCancel();
+  }
+  server_->Shutdown(absl::ToChronoTime(absl::InfinitePast()));
+  server_.reset();
+  {
+    const std::unique_lock lock(mutex_);
+    all.swap(all_);
+  }
+  for (const PluginPtr& plugin : all) {
+    if (plugin->reader.joinable()) plugin->reader.join();
+  }
+  if (killed) std::filesystem::rename(socket + ".kept", socket, ignored);
+  const std::unique_lock lock(mutex_);
+  connected_.clear();
+  resources_.clear();
+  changed_.notify_all();
+}
+
+void FakeKubelet::IgnoreLists(bool ignore) {
+  const std::unique_lock lock(mutex_);
+  ignore_lists_ = ignore;
+}
+
+void FakeKubelet::RefuseRegister(std::string text) {
+  const std::unique_lock lock(mutex_);
+  refuse_register_ = std::move(text);
+}
+
+void FakeKubelet::CancelList(const std::string& resource) {
+  const std::unique_lock lock(mutex_);
+  const auto found = connected_.find(resource);
+  if (found != connected_.end() && !found->second.empty()) {
+    found->second.back()->list_context.TryCancel();
+  }
+}
+
+grpc::Status FakeKubelet::Register(const v1beta1::RegisterRequest& request, absl::Time deadline) {
+  const auto plugin = std::make_shared<Plugin>();
+  plugin->resource = request.resource_name();
+  plugin->endpoint = request.endpoint();
+  {
+    const std::unique_lock lock(mutex_);
+    ++resources_[plugin->resource].registrations;
+    changed_.notify_all();
+    if (stopping_) return Unknown("the kubelet is stopping");
+    if (!refuse_register_.empty()) return Unknown(refuse_register_);
+    if (request.version() != "v1beta1") {
+      return Unknown(
+          absl::StrFormat("requested API version \"%s\" is not supported by kubelet. "
+                          "Supported version is [\"v1beta1\"]",
+                          request.version()));
+    }
+    const std::string wrong = CheckResourceName(plugin->resource);
+    if (!wrong.empty()) return Unknown(wrong);
+    std::vector<PluginPtr>& known = connected_[plugin->resource];
+    if (options_.generation == Generation::k137) {
+      const auto same = [&](const PluginPtr& old) { return old->endpoint == plugin->endpoint; };
+      if (std::ranges::any_of(known, same)) return grpc::Status::OK;
+    } else {
+      known.clear();  // its stream goes on all the same
+    }
+    known.push_back(plugin);
+    all_.push_back(plugin);
+  }
+  const absl::Status dialled = DialBack(*plugin, deadline);
+  const std::unique_lock lock(mutex_);
+  if (!dialled.ok() || stopping_) {
+    if (options_.generation == Generation::k137) std::erase(connected_[plugin->resource], plugin);
+    return Unknown(std::string(dialled.message()));
+  }
+  FakeResource& resource = resources_[plugin->resource];
+  resource.endpoint = plugin->endpoint;
+  resource.stopped = false;
+  plugin->watched = true;
+  if (!ignore_lists_) plugin->reader = std::thread([this, plugin] { Watch(plugin); });
+  changed_.notify_all();
+  return grpc::Status::OK;
+}
+
+absl::Status FakeKubelet::DialBack(Plugin& plugin, absl::Time deadline) {
+  plugin.channel = Dial(options_.dir + "/" + plugin.endpoint);
+  plugin.stub = v1beta1::DevicePlugin::NewStub(plugin.channel);
+  const absl::Time limit = absl::Now() + options_.dial_timeout;
+  while (!plugin.channel->WaitForConnected(
+      absl::ToChronoTime(std::min(limit, absl::Now() + absl::Milliseconds(50))))) {
+    const std::unique_lock lock(mutex_);
+    if (absl::Now() < limit && !stopping_) continue;
+    return absl::UnknownError("failed to dial device plugin: context deadline exceeded");
+  }
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(deadline));
+  const grpc::Status status =
+      plugin.stub->GetDevicePluginOptions(&context, v1beta1::Empty(), &plugin.options);
+  if (status.ok()) return absl::OkStatus();
+  return absl::UnknownError(
+      absl::StrFormat("failed to get device plugin options: %s", status.error_message()));
+}
+
+void FakeKubelet::Watch(const PluginPtr& plugin) {
+  const auto stream = plugin->stub->ListAndWatch(&plugin->list_context, v1beta1::Empty());
+  v1beta1::ListAndWatchResponse list;
+  while (stream->Read(&list)) TakeList(plugin, list);
+  stream->Finish();  // an error and a clean end are the same to the kubelet
+  StreamEnded(plugin);
+}
+
+void FakeKubelet::TakeList(const PluginPtr& plugin, const v1beta1::ListAndWatchResponse& list) {
+  std::map<std::string, FakeDevice> devices;
+  for (const v1beta1::Device& device : list.devices()) {
+    FakeDevice& entry = devices[device.id()];
+    entry = {.healthy = device.health() == "Healthy"};
+    for (const v1beta1::NUMANode& node : device.topology().nodes()) {
+      entry.numa.push_back(node.id());
+    }
+  }
+  const std::unique_lock lock(mutex_);
+  FakeResource& resource = resources_[plugin->resource];
+  resource.devices = std::move(devices);
+  ++resource.messages;
+  changed_.notify_all();
+}
+
+void FakeKubelet::StreamEnded(const PluginPtr& plugin) {
+  const std::unique_lock lock(mutex_);
+  if (stopping_) return;
+  std::vector<PluginPtr>& known = connected_[plugin->resource];
+  if (options_.generation == Generation::k136) {
+    // Looked up by name: the plugin that is hit may be another one than the one that ended.
+    if (!known.empty()) Disconnect(known.back());
+    return;
+  }
+  if (std::ranges::find(known, plugin) != known.end()) Disconnect(plugin);
+}
+
+// With mutex_ held.
+void FakeKubelet::Disconnect(const PluginPtr& plugin) {
+  plugin->list_context.TryCancel();
+  std::vector<PluginPtr>& known = connected_[plugin->resource];
+  std::erase(known, plugin);
+  FakeResource& resource = resources_[plugin->resource];
+  if (known.empty()) {
+    resource.stopped = true;
+    for (auto& entry : resource.devices) entry.second.healthy = false;
+  } else {
+    resource.endpoint = known.back()->endpoint;
+  }
+  changed_.notify_all();
+}
+
+FakeResources FakeKubelet::Resources() const {
+  const std::unique_lock lock(mutex_);
+  return resources_;
+}
+
+bool FakeKubelet::WaitFor(const std::function<bool(const FakeResources&)>& wanted,
+                          absl::Duration limit) const {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, absl::ToChronoMilliseconds(limit),
+                           [&] { return wanted(resources_); });
+}
+
+bool FakeKubelet::WaitHealthy(const std::string& resource, size_t count,
+                              absl::Duration limit) const {
+  return WaitFor(
+      [&](const FakeResources& resources) {
+        const auto found = resources.find(resource);
+        return (found == resources.end() ? 0 : found->second.Healthy()) == count;
+      },
+      limit);
+}
+
+absl::StatusOr<FakeKubelet::PluginPtr> FakeKubelet::Newest(const std::string& resource) const {
+  const std::unique_lock lock(mutex_);
+  const auto found = connected_.find(resource);
+  if (found != connected_.end() && !found->second.empty() && found->second.back()->watched) {
+    return found->second.back();
+  }
+  const bool stopped = resources_.contains(resource) && resources_.at(resource).stopped;
+  return absl::UnavailableError(absl::StrFormat(
+      stopped ? "endpoint of %s has been stopped" : "%s is not registered", resource));
+}
+
+absl::StatusOr<v1beta1::ContainerAllocateResponse> FakeKubelet::Allocate(
+    const std::string& resource, const std::vector<std::string>& ids) {
+  const auto plugin = Newest(resource);
+  if (!plugin.ok()) return plugin.status();
+  v1beta1::AllocateRequest request;
+  v1beta1::ContainerAllocateRequest& container = *request.add_container_requests();
+  for (const std::string& id : ids) container.add_devices_ids(id);
+  grpc::ClientContext context;
+  v1beta1::AllocateResponse response;
+  const grpc::Status status = (*plugin)->stub->Allocate(&context, request, &response);
+  if (!status.ok()) return FromGrpc(status);
+  if (response.container_responses().empty()) {
+    return absl::UnknownError("no containers return in allocation response");
+  }
+  return response.container_responses(0);
+}
+
+absl::StatusOr<std::vector<std::string>> FakeKubelet::Preferred(
+    const std::string& resource, const std::vector<std::string>& available,
+    const std::vector<std::string>& must, int size) {
+  const auto plugin = Newest(resource);
+  if (!plugin.ok()) return plugin.status();
+  if (!(*plugin)->options.get_preferred_allocation_available()) return std::vector<std::string>();
+  v1beta1::PreferredAllocationRequest request;
+  auto& container = *request.add_container_requests();
+  for (const std::string& id : available) container.add_available_deviceids(id);
+  for (const std::string& id : must) container.add_must_include_deviceids(id);
+  container.set_allocation_size(size);
+  grpc::ClientContext context;
+  v1beta1::PreferredAllocationResponse response;
+  const grpc::Status status = (*plugin)->stub->GetPreferredAllocation(&context, request, &response);
+  if (!status.ok()) return FromGrpc(status);
+  if (response.container_responses().empty()) return std::vector<std::string>();
+  const auto& chosen = response.container_responses(0).deviceids();
+  return std::vector<std::string>(chosen.begin(), chosen.end());
+}
+
+absl::Status FakeKubelet::PreStart(const std::string& resource,
+                                   const std::vector<std::string>& ids) {
+  const auto plugin = Newest(resource);
+  if (!plugin.ok()) return plugin.status();
+  if (!(*plugin)->options.pre_start_required()) return absl::OkStatus();
+  v1beta1::PreStartContainerRequest request;
+  for (const std::string& id : ids) request.add_devices_ids(id);
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+  v1beta1::PreStartContainerResponse response;
+  return FromGrpc((*plugin)->stub->PreStartContainer(&context, request, &response));
+}
+
+void FakeKubelet::SweepDirectory() const {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(options_.dir, error)) {
+    const bool ours = entry.path().filename() == "kubelet_internal_checkpoint";
+    const bool taken = options_.sweep == Sweep::kSockets
+                           ? entry.is_socket()
+                           : !ours && (entry.is_symlink() || !entry.is_directory());
+    if (taken) std::filesystem::remove(entry.path(), error);
+  }
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,143 @@
+# What the cases are written with. Processes are dear in an emulated guest: what the shell can do
+# itself it does.
+. /guest/machine.sh
+. /guest/expect.sh
+. /guest/kubelet.sh
+
+PCI=/sys/bus/pci
+TMP=/run/case
+STATE=/var/lib/vfio-agent
+read -r ONLY </guest/only
+verdicts=0
+
+# check SENTENCE FUNCTION: one case. It runs in a process of its own; the first expectation that
+# does not hold ends it. Whatever it leaves behind is put right before the next one.
+check() {
+  if ! echo "$1" | grep -qE -- "$ONLY"; then return; fi
+  rm -rf "$TMP" "$STATE"
+  mkdir -p "$TMP"
+  cd "$TMP" || return
+  echo "=== $1"
+  echo "case: $1" >/dev/kmsg
+  ("$2") </dev/null
+  status=$?
+  why="the case ended with status $status"
+  [ -e why ] && read -r why <why
+  # A process that the kernel keeps from ending would keep this shell as well: no wait.
+  if [ "$status" = 0 ]; then verdict "ok $1"; else
+    show_failure "$why"
+    verdict "not ok $1: $why"
+  fi
+  cd /
+  restore_machine
+}
+
+verdict() {
+  verdicts=$((verdicts + 1))
+  echo "$1" >/dev/ttyS1
+  uptime=$(cut -d' ' -f1 /proc/uptime)
+  echo "--- $uptime s: $1"
+}
+
+show_failure() {
+  echo "!!! $1"
+  for file in out err lines daemon.log probe.log kubelet.log; do
+    [ -s "$file" ] || continue
+    echo "!!! $file:"
+    tail -n 40 "$file"
+  done
+  echo "!!! the kernel:"
+  dmesg | tac | sed '/ case: /q' | tac
+}
+
+finish() {
+  echo "done $verdicts" >/dev/ttyS1
+  poweroff -f
+}
+
+# The driver link of a device: a name, or "none".
+driver_of() {
+  driver=none
+  [ -e "$PCI/devices/$1/driver" ] || return 0
+  driver=$(readlink "$PCI/devices/$1/driver")
+  driver=${driver##*/}
+}
+
+group_of() {
+  group=$(readlink "$PCI/devices/$1/iommu_group")
+  group=${group##*/}
+}
+
+override_of() { read -r override <"$PCI/devices/$1/driver_override"; }
+
+# Busybox's modprobe knows no soft dependencies, by which vfio brings its IOMMU driver along.
+load_vfio() { modprobe -a vfio_iommu_type1 vfio-pci || fail "the vfio modules cannot be loaded"; }
+
+# bind_by_hand ADDRESS DRIVER: what an operator types. DRIVER "none" leaves it unbound, "" asks the
+# kernel for whichever driver it has.
+bind_by_hand() {
+  driver_of "$1"
+  [ "$driver" = none ] || echo "$1" >"$PCI/drivers/$driver/unbind"
+  [ "$2" = none ] && return
+  echo "$2" >"$PCI/devices/$1/driver_override"
+  echo "$1" >"$PCI/drivers_probe"
+}
+
+# until_true SECONDS COMMAND...: polls; false when the time is over.
+until_true() {
+  deadline=$(($(date +%s) + $1))
+  shift
+  until "$@"; do
+    [ "$(date +%s)" -lt "$deadline" ] || return 1
+    usleep 100000
+  done
+}
+
+driver_is() { driver_of "$1" && [ "$driver" = "$2" ]; }
+
+# A line of the daemon, of the prober or of the kubelet has come.
+said() { grep -q -- "$2" "$TMP/$1"; }
+
+# Every device's driver and override, as one text: equal texts mean that nothing was changed.
+machine_state() {
+  for path in "$PCI"/devices/*; do
+    override_of "${path##*/}"
+    echo "${path##*/} $override"
+  done
+  ls -l "$PCI"/devices/*/driver | sed 's/.* \(\/.*\)/\1/'
+}
+
+# hold ADDRESS: a virtual machine has the device open, until let_go.
+hold() {
+  group_of "$1"
+  vfio-probe hold "$group" "$1" 300 >"$TMP/probe.log" 2>&1 &
+  holder=$!
+  echo "$holder" >>"$TMP/pids"
+  until_true 20 said probe.log state=held || fail "vfio-probe cannot hold $1"
+}
+
+let_go() {
+  kill "$holder"
+  until_true 10 said probe.log state=released || fail "vfio-probe did not end"
+}
+
+# Back to what HOST_DRIVERS says, by hand, whatever the case did; and vfio out of the kernel.
+restore_machine() {
+  if [ -e "$TMP/pids" ]; then
+    while read -r pid; do kill -KILL "$pid" 2>/dev/null; done <"$TMP/pids"
+  fi
+  read -r count <"$PCI/devices/$PHYSICAL_FUNCTION/sriov_numvfs"
+  [ "$count" = 0 ] || echo 0 >"$PCI/devices/$PHYSICAL_FUNCTION/sriov_numvfs"
+  for entry in $HOST_DRIVERS; do
+    address=${entry%%=*}
+    override_of "$address"
+    if [ "$override" != "(null)" ]; then echo >"$PCI/devices/$address/driver_override"; fi
+    driver_of "$address"
+    [ "$driver" = "${entry#*=}" ] && continue
+    [ "$driver" = none ] || echo "$address" >"$PCI/drivers/$driver/unbind"
+    echo "$address" >"$PCI/drivers_probe"
+  done
+  for module in vfio_pci vfio_pci_core vfio_iommu_type1 vfio_virqfd vfio; do
+    [ ! -d "/sys/module/$module" ] || rmmod "$module"
+  done
+}
