@@ -115,10 +115,11 @@ absl::Time Agent::Deadline() const {
 }
 
 void Agent::Turn() {
-  const absl::Time now = absl::Now();
+  absl::Time now = absl::Now();
   for (const JobEvent& event : jobs_.Poll(now)) OnJobEvent(event, now);
   const absl::Duration since = now - last_reconcile_;
   if ((changed_ && since >= kBreath) || since >= session_.settings().resync) Reconcile(now);
+  now = absl::Now();  // reading took a while, which is not to count against a job's deadline
   StartJobs(now);
   StepPlugins(now);
 }
@@ -142,7 +143,8 @@ void Agent::Reconcile(absl::Time now) {
 }
 
 void Agent::StartJobs(absl::Time now) {
-  if (!picture_) return;
+  // A picture that a finished job has made old says nothing of what is to be done next.
+  if (!picture_ || changed_) return;
   for (auto& [group, state] : groups_) {
     if (!state.undo.empty() && !jobs_.Has(group)) StartUndo(group, state, now);
   }
@@ -150,19 +152,17 @@ void Agent::StartJobs(absl::Time now) {
     if (jobs_.active() >= static_cast<size_t>(session_.settings().parallel)) return;
     if (group.verdict != Verdict::kBind || jobs_.Has(*group.group)) continue;
     GroupState& state = groups_[*group.group];
-    if (state.next_try <= now && state.undo.empty()) StartBind(group, state, now);
+    if (state.next_try <= now && state.undo.empty()) StartBind(group, now);
   }
 }
 
-void Agent::StartBind(const GroupPlan& group, GroupState& state, absl::Time now) {
+void Agent::StartBind(const GroupPlan& group, absl::Time now) {
   Job job{.group = *group.group, .actions = group.actions};
   absl::Status status = NoteOrigins(job.actions, picture_->facts, origins_);
   if (status.ok()) {
     Log(BindStarted(job));
     status = jobs_.Start(job, now);
   }
-  // The plan stands on a picture that this job makes old: no second start before a new one.
-  state.next_try = absl::InfiniteFuture();
   if (status.ok()) return;
   const Code code =
       absl::IsPermissionDenied(status) ? Code::kPermissionDenied : Code::kOverrideUnsupported;

@@ -30,7 +30,7 @@ class Agent {
  private:
   // What is remembered of one group between reconciles.
   struct GroupState {
-    int failures = 0;          // in a row
+    int failures = 0;  // in a row
     absl::Time next_try = absl::InfinitePast();
     std::vector<PciAddress> undo;  // moved by a bind that failed; to be put back
   };
@@ -43,7 +43,7 @@ class Agent {
 
   void Reconcile(absl::Time now);
   void StartJobs(absl::Time now);
-  void StartBind(const GroupPlan& group, GroupState& state, absl::Time now);
+  void StartBind(const GroupPlan& group, absl::Time now);
   void StartUndo(int group, GroupState& state, absl::Time now);
   void OnJobEvent(const JobEvent& event, absl::Time now);
   void OnBindFailed(const JobEvent& event, GroupState& state, absl::Time now);

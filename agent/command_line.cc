@@ -26,8 +26,7 @@ constexpr char kSelectors[] =
     "address (0000:65:00.0 or 65:00.0), group:26, id (10de:2330), vendor (10de:) or resource";
 
 constexpr std::array<Command, 6> kCommands = {{
-    {"run", "the daemon: bind what the plan says, serve the kubelet", nullptr, nullptr,
-     RunCommand},
+    {"run", "the daemon: bind what the plan says, serve the kubelet", nullptr, nullptr, RunCommand},
     {"plan", "what run or bind would do and why; changes nothing", nullptr, nullptr, PlanCommand},
     {"bind", "apply the plan once and leave", "SELECTOR", kSelectors, BindCommand},
     {"release", "give devices back to the drivers they came from", "SELECTOR", kSelectors,
@@ -55,11 +54,11 @@ struct Parsed {
 };
 
 void AddCommon(CLI::App& app, Parsed& parsed) {
-  app.add_option("--config", parsed.invocation.config_file, "configuration file")
-      ->envname("VFIO_AGENT_CONFIG")
+  app.add_option("--config", parsed.invocation.config_file,
+                 "configuration file (VFIO_AGENT_CONFIG)")
       ->capture_default_str();
-  app.add_option("--root", parsed.invocation.root, "read DIR/sys, DIR/proc, DIR/dev instead")
-      ->envname("VFIO_AGENT_ROOT")
+  app.add_option("--root", parsed.invocation.root,
+                 "read DIR/sys, DIR/proc, DIR/dev instead (VFIO_AGENT_ROOT)")
       ->capture_default_str();
   app.add_option("-o,--output", parsed.output, "table, wide, json or yaml")
       ->check(CLI::IsMember({"table", "wide", "json", "yaml"}))
@@ -71,6 +70,14 @@ void AddCommon(CLI::App& app, Parsed& parsed) {
         [&parsed, flag](const std::string& value) { parsed.invocation.flags[flag] = value; },
         std::string(row.help) + " [" + row.fallback + "] (" + VariableOf(row) + ")");
   }
+}
+
+// These two say where settings come from, so they are no rows of the settings' table.
+void TakeEnvironment(Invocation& invocation) {
+  const char* const config = std::getenv("VFIO_AGENT_CONFIG");  // NOLINT(concurrency-mt-unsafe)
+  const char* const root = std::getenv("VFIO_AGENT_ROOT");      // NOLINT(concurrency-mt-unsafe)
+  if (config != nullptr) invocation.config_file = config;
+  if (root != nullptr) invocation.root = root;
 }
 
 CLI::App* AddCommand(CLI::App& app, const Command& command, Parsed& parsed) {
@@ -148,18 +155,20 @@ int RunMain(int argc, char** argv) {
   app.footer(kFooter);
   app.set_version_flag("--version", "vfio-agent " VFIO_AGENT_VERSION);
   Parsed parsed;
+  TakeEnvironment(parsed.invocation);
+  AddCommon(app, parsed);  // before the subcommand as well as after it
   std::map<const CLI::App*, Handler> handlers;
   for (const Command& command : kCommands) {
     handlers[AddCommand(app, command, parsed)] = command.handler;
   }
   CLI::App* const config = app.add_subcommand("config", "check or show the configuration");
   config->require_subcommand(1);
-  handlers[AddCommand(*config, {"check", "validate the file", nullptr, nullptr, nullptr},
-                      parsed)] = ConfigCheckCommand;
+  handlers[AddCommand(*config, {"check", "validate the file", nullptr, nullptr, nullptr}, parsed)] =
+      ConfigCheckCommand;
   handlers[AddCommand(*config, {"show", "print what is in force", nullptr, nullptr, nullptr},
                       parsed)] = ConfigShowCommand;
-  const CLI::App* const version = AddCommand(
-      app, {"version", "print the version", nullptr, nullptr, nullptr}, parsed);
+  const CLI::App* const version =
+      AddCommand(app, {"version", "print the version", nullptr, nullptr, nullptr}, parsed);
   const CLI::App* const help = app.add_subcommand("help", "print this text");
   try {
     app.parse(argc, argv);

@@ -88,15 +88,18 @@ YamlKey Section(std::string_view name, Config& config) {
 
 absl::Status ReadRoot(const YamlValue& root, Config& config) {
   Policy& policy = config.policy;
-  return ReadMap(
-      root, {{"apiVersion", ReadVersion},
-             {"mode", [&](const YamlValue& v) { return ReadMode(v, config); }},
-             {"resources", [&](const YamlValue& v) { return ReadResources(v, policy); }},
-             {"aliases", [&](const YamlValue& v) { return ReadAliases(v, policy); }},
-             {"guard", [&](const YamlValue& v) { return ReadGuard(v, policy); }},
-             Section("bind", config), Section("kubelet", config), Section("metrics", config),
-             Section("log", config), SettingKey("stateDir", "stateDir", config),
-             SettingKey("pciIds", "pciIds", config), SettingKey("resync", "resync", config)});
+  return ReadMap(root, {{"apiVersion", ReadVersion},
+                        {"mode", [&](const YamlValue& v) { return ReadMode(v, config); }},
+                        {"resources", [&](const YamlValue& v) { return ReadResources(v, policy); }},
+                        {"aliases", [&](const YamlValue& v) { return ReadAliases(v, policy); }},
+                        {"guard", [&](const YamlValue& v) { return ReadGuard(v, policy); }},
+                        Section("bind", config),
+                        Section("kubelet", config),
+                        Section("metrics", config),
+                        Section("log", config),
+                        SettingKey("stateDir", "stateDir", config),
+                        SettingKey("pciIds", "pciIds", config),
+                        SettingKey("resync", "resync", config)});
 }
 
 }  // namespace

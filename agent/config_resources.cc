@@ -133,9 +133,9 @@ absl::Status ReadDomain(const YamlValue& value, ResourceRule& rule) {
 
 absl::Status ReadVfioDriver(const YamlValue& value, ResourceRule& rule) {
   ASSIGN_OR_RETURN(rule.vfio_driver, ReadScalar(value));
-  const bool plain = rule.vfio_driver.find_first_not_of(
-                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") ==
-                     std::string::npos;
+  const bool plain =
+      rule.vfio_driver.find_first_not_of(
+          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == std::string::npos;
   if (!rule.vfio_driver.empty() && plain) return absl::OkStatus();
   return YamlError(value, absl::StrFormat("'%s': want auto or a driver's name", rule.vfio_driver));
 }
@@ -199,8 +199,9 @@ absl::Status ReadAliases(const YamlValue& value, Policy& policy) {
     if (const absl::Status status = CheckResourceName("nvidia.com/" + name); !status.ok()) {
       return YamlError(item, Message(status));
     }
-    policy.aliases[absl::StrFormat("%04x:%04x", *target->selector.vendor,
-                                   *target->selector.device)] = name;
+    policy
+        .aliases[absl::StrFormat("%04x:%04x", *target->selector.vendor, *target->selector.device)] =
+        name;
   }
   return absl::OkStatus();
 }

@@ -30,15 +30,15 @@ std::string PortWords(const PciDevice& device) {
 
 std::string PathLine(const PciDevice& device, size_t depth) {
   return absl::StrFormat("    %s%s  %04x:%04x  %s: %s\n", std::string(2 * depth, ' '),
-                         device.address.ToString(), device.vendor, device.device,
-                         PortWords(device), Describe(CheckAcs(device)));
+                         device.address.ToString(), device.vendor, device.device, PortWords(device),
+                         Describe(CheckAcs(device)));
 }
 
 // From the host bridge down to the device, each port with its ACS state.
 std::string PathText(const Picture& picture, const PciDevice& device) {
-  std::string text = absl::StrFormat("  path of %s\n    %s\n", device.address.ToString(),
-                                     device.root.empty() ? "(this tree tells no parents)"
-                                                         : device.root);
+  std::string text =
+      absl::StrFormat("  path of %s\n    %s\n", device.address.ToString(),
+                      device.root.empty() ? "(this tree tells no parents)" : device.root);
   size_t depth = 1;
   for (const PciAddress& address : device.path) {
     if (const PciDevice* port = FindDevice(picture.facts, address)) {
@@ -76,9 +76,10 @@ std::string MergesText(const Picture& picture, const Grouping& grouping, const G
   for (const PciAddress& address : grouping.unknown) {
     const PciDevice* const device = FindDevice(picture.facts, address);
     if (device == nullptr || device->group != group.group || device->IsBridge()) continue;
-    text += absl::StrFormat("    %s: ACS on its way to the root is unknown (run as root with "
-                            "CAP_SYS_ADMIN)\n",
-                            address.ToString());
+    text += absl::StrFormat(
+        "    %s: ACS on its way to the root is unknown (run as root with "
+        "CAP_SYS_ADMIN)\n",
+        address.ToString());
   }
   if (text.empty() && group.members.size() > 1) {
     text = "    by the kernel; the ports' registers do not say why\n";
@@ -105,8 +106,8 @@ std::string VerdictText(const GroupPlan& group) {
 std::string ExplainMerge(const Picture& picture, const Merge& merge) {
   const PciDevice* const culprit = FindDevice(picture.facts, merge.culprit);
   const std::string port =
-      culprit == nullptr ? "port" : absl::StrFormat("%s %s", PortWords(*culprit),
-                                                    merge.culprit.ToString());
+      culprit == nullptr ? "port"
+                         : absl::StrFormat("%s %s", PortWords(*culprit), merge.culprit.ToString());
   switch (merge.kind) {
     case Merge::Kind::kPort:
       return absl::StrFormat("%s is with %s: the %s above it does not isolate (%s)",
@@ -122,8 +123,7 @@ std::string ExplainMerge(const Picture& picture, const Merge& merge) {
   return "";
 }
 
-std::string ExplainGroup(const Picture& picture, const Grouping& grouping,
-                         const GroupPlan& group) {
+std::string ExplainGroup(const Picture& picture, const Grouping& grouping, const GroupPlan& group) {
   std::string text = absl::StrFormat(
       "%s%s%s: %s\n", group.group ? absl::StrFormat("group %d", *group.group) : "no group",
       group.resource.empty() ? "" : ", ", group.resource, VerdictText(group));

@@ -64,9 +64,8 @@ void LeaveParent(int pipe) {
   Outcome outcome{.status = tree.status()};
   if (tree.ok()) {
     TreeWriter writer(*tree);
-    outcome = Apply(job.actions, *tree, writer, node_timeout, [](size_t step) {
-      Send(3, Report{.step = static_cast<uint32_t>(step)});
-    });
+    outcome = Apply(job.actions, *tree, writer, node_timeout,
+                    [](size_t step) { Send(3, Report{.step = static_cast<uint32_t>(step)}); });
   }
   Send(3, FinalReport(outcome));
   ::_exit(0);
@@ -162,8 +161,8 @@ JobEvent Jobs::Finish(Running& running, absl::Time now) {
   if (running.last.finished == 0) {
     event.status = absl::AbortedError("the child process ended before its plan did");
   } else if (running.last.code != 0) {
-    event.status = absl::Status(static_cast<absl::StatusCode>(running.last.code),
-                                running.last.text.data());
+    event.status =
+        absl::Status(static_cast<absl::StatusCode>(running.last.code), running.last.text.data());
     event.status.SetPayload(kErrnoPayload, absl::Cord(std::to_string(running.last.error)));
   }
   if (!event.status.ok() && event.done < event.job.actions.size()) {

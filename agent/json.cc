@@ -27,13 +27,11 @@ Json RefusalsToJson(const std::vector<Refusal>& refusals) {
 }
 
 Json MemberToJson(const Member& member) {
-  Json json = {{"address", member.address.ToString()},
-               {"vendor", Hex4(member.vendor)},
-               {"device", Hex4(member.device)},
-               {"class", absl::StrFormat("%06x", member.class_code)},
-               {"driver", OrNull(member.driver)},
-               {"role", Text(Name(member.role))},
-               {"action", Text(Name(member.action))}};
+  Json json = {
+      {"address", member.address.ToString()}, {"vendor", Hex4(member.vendor)},
+      {"device", Hex4(member.device)},        {"class", absl::StrFormat("%06x", member.class_code)},
+      {"driver", OrNull(member.driver)},      {"role", Text(Name(member.role))},
+      {"action", Text(Name(member.action))}};
   if (member.action == MemberAction::kBind) json["to"] = member.to;
   return json;
 }

@@ -21,7 +21,14 @@ using nlohmann::json;
 constexpr char kSchema[] = "vfio-agent/origin/v1";
 constexpr size_t kLargest = 4096;
 
+// With the directories above it.
 absl::Status MakeDirectory(const std::string& path) {
+  for (size_t slash = path.find('/', 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    const std::string above = path.substr(0, slash);
+    // What is wrong with one of them shows at the last.
+    if (::access(above.c_str(), F_OK) != 0) ::mkdir(above.c_str(), 0755);
+  }
   if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return absl::OkStatus();
   return ErrnoStatus(absl::StrFormat("mkdir %s", path));
 }
@@ -109,7 +116,6 @@ absl::Status OriginStore::Note(const PciDevice& device) {
                        {"driver", device.driver.value_or("")},
                        {"group", device.group.value_or(-1)},
                        {"boot_id", boot_id_}};
-  RETURN_IF_ERROR(MakeDirectory(dir_));
   RETURN_IF_ERROR(MakeDirectory(dir_ + "/devices"));
   const std::string fresh = path + ".new";
   RETURN_IF_ERROR(WriteSynced(fresh, object.dump() + "\n"));

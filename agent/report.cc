@@ -119,8 +119,10 @@ Event AgentStopping(const std::string& why) {
 
 Event ReadFailed(const std::string& error) {
   Event event{.level = Level::kError, .name = "read_failed"};
-  return event.With("err", error).With("next", "what was offered stays; read again at the next "
-                                               "change or resync");
+  return event.With("err", error)
+      .With("next",
+            "what was offered stays; read again at the next "
+            "change or resync");
 }
 
 Event Note(const std::string& text) {

@@ -13,18 +13,18 @@ namespace vfio_agent {
 
 Event AgentStarted(const Session& session);
 Event AgentStopping(const std::string& why);
-Event ReadFailed(const std::string& error);                 // read_failed
-Event Note(const std::string& text);                        // note
-Event SnapshotSkipped(const std::string& what);             // snapshot_skipped
-Event DeviceOdd(const PciDevice& device);                   // device_odd
-Event IommuSeen(const Plan& plan);                          // iommu_on, iommu_off
-Event GroupSeen(const GroupPlan& group);                    // group_ready, group_refused, …
-Event WarningSeen(const Refusal& warning);                  // warning
-Event BindStarted(const Job& job);                          // bind_started, release_started
+Event ReadFailed(const std::string& error);      // read_failed
+Event Note(const std::string& text);             // note
+Event SnapshotSkipped(const std::string& what);  // snapshot_skipped
+Event DeviceOdd(const PciDevice& device);        // device_odd
+Event IommuSeen(const Plan& plan);               // iommu_on, iommu_off
+Event GroupSeen(const GroupPlan& group);         // group_ready, group_refused, …
+Event WarningSeen(const Refusal& warning);       // warning
+Event BindStarted(const Job& job);               // bind_started, release_started
 Event JobEnded(const JobEvent& event, const NodeFacts& facts, const std::string& next);
-Event ConfigReloaded(const std::string& file);              // config_reloaded
-Event ConfigRejected(const std::string& error);             // config_rejected
-Event UeventsUnavailable(const std::string& error);         // uevents_unavailable
-Event PluginSeen(const PluginEvent& event);                 // registered, allocated, …
+Event ConfigReloaded(const std::string& file);       // config_reloaded
+Event ConfigRejected(const std::string& error);      // config_rejected
+Event UeventsUnavailable(const std::string& error);  // uevents_unavailable
+Event PluginSeen(const PluginEvent& event);          // registered, allocated, …
 
 }  // namespace vfio_agent

@@ -7,9 +7,8 @@ namespace vfio_agent {
 namespace {
 
 absl::StatusOr<Settings> SettingsOf(const Invocation& invocation, const Config& config) {
-  return MakeSettings({.flags = invocation.flags,
-                       .file = config.settings,
-                       .file_name = config.file_name});
+  return MakeSettings(
+      {.flags = invocation.flags, .file = config.settings, .file_name = config.file_name});
 }
 
 }  // namespace
@@ -28,8 +27,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const Invocation& invocat
   if (!config.ok()) return absl::InvalidArgumentError(config.status().message());
   ASSIGN_OR_RETURN(Settings settings, SettingsOf(invocation, *config));
   ASSIGN_OR_RETURN(Tree tree, Tree::Open(invocation.root));
-  return std::unique_ptr<Session>(new Session(invocation, *std::move(config),
-                                              std::move(settings), std::move(tree)));
+  return std::unique_ptr<Session>(
+      new Session(invocation, *std::move(config), std::move(settings), std::move(tree)));
 }
 
 SettingSources Session::Sources() const {

@@ -60,7 +60,7 @@ class Session {
   Tree tree_;
   ConfigReader reader_;
   ModuleFacts modules_;
-  ModelNames names_;            // grows as devices appear
+  ModelNames names_;  // grows as devices appear
   std::set<std::pair<uint16_t, uint16_t>> looked_up_;
 };
 

@@ -70,10 +70,8 @@ constexpr std::array<SettingRow, 12> kRows = {{
     {"node-timeout", "bind.nodeTimeout", "5s", "how long /dev/vfio/<group> may take to appear",
      SetDuration<&Settings::node_timeout>},
     {"parallel", "bind.parallel", "8", "groups that are bound at the same time", SetParallel},
-    {"on-exit", "bind.onExit", "keep", "keep devices bound at the end, or release them",
-     SetOnExit},
-    {"log-level", "log.level", "info", "debug, info, warn or error",
-     SetText<&Settings::log_level>},
+    {"on-exit", "bind.onExit", "keep", "keep devices bound at the end, or release them", SetOnExit},
+    {"log-level", "log.level", "info", "debug, info, warn or error", SetText<&Settings::log_level>},
     {"log-format", "log.format", "text", "text or json", SetText<&Settings::log_format>},
     {"metrics-listen", "metrics.listen", "", "reserved: this version serves no metrics",
      SetText<&Settings::metrics_listen>},
@@ -93,7 +91,8 @@ std::map<std::string, EffectiveSetting> ResolveSettings(const SettingSources& so
   std::map<std::string, EffectiveSetting> effective;
   for (const SettingRow& row : kRows) {
     EffectiveSetting& setting = effective[row.key];
-    const char* const variable = std::getenv(VariableOf(row).c_str());  // NOLINT(concurrency-mt-unsafe)
+    const char* const variable =
+        std::getenv(VariableOf(row).c_str());  // NOLINT(concurrency-mt-unsafe)
     if (const auto flag = sources.flags.find(row.flag); flag != sources.flags.end()) {
       setting = {flag->second, absl::StrFormat("--%s", row.flag)};
     } else if (variable != nullptr) {

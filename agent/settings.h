@@ -16,12 +16,12 @@ enum class OnExit { kKeep, kRelease };
 struct Settings {
   std::string device_plugin_dir;  // the kubelet's; hard-coded there, whatever its --root-dir
   std::string kubelet_root_dir;
-  std::string state_dir;           // where origins are noted
+  std::string state_dir;  // where origins are noted
   std::string pci_ids;
-  absl::Duration resync;           // the fallback where the kernel sends no event
-  absl::Duration unbind_timeout;   // for each write
-  absl::Duration node_timeout;     // for /dev/vfio/<group> to appear
-  int parallel = 0;                // groups that are bound at the same time
+  absl::Duration resync;          // the fallback where the kernel sends no event
+  absl::Duration unbind_timeout;  // for each write
+  absl::Duration node_timeout;    // for /dev/vfio/<group> to appear
+  int parallel = 0;               // groups that are bound at the same time
   OnExit on_exit = OnExit::kKeep;
   std::string log_level;
   std::string log_format;
@@ -30,8 +30,8 @@ struct Settings {
 
 // One row for each setting.
 struct SettingRow {
-  const char* flag;     // "unbind-timeout"; the variable is VFIO_AGENT_UNBIND_TIMEOUT
-  const char* key;      // path in the file: "bind.unbindTimeout"
+  const char* flag;  // "unbind-timeout"; the variable is VFIO_AGENT_UNBIND_TIMEOUT
+  const char* key;   // path in the file: "bind.unbindTimeout"
   const char* fallback;
   const char* help;
   absl::Status (*set)(Settings& settings, const std::string& value);

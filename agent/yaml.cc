@@ -66,6 +66,7 @@ class Converter {
       if (!entry.first.IsScalar()) return YamlError(place, "a key must be plain text");
       if (!seen.insert(key).second) return YamlError(place, "the key occurs twice");
       ASSIGN_OR_RETURN(YamlValue item, Convert(entry.second, below, depth + 1));
+      item.key_where = place.where;
       if (item.kind == YamlValue::Kind::kNull) item.where = place.where;
       value.map.emplace_back(key, std::move(item));
     }
@@ -82,9 +83,8 @@ absl::StatusOr<YamlValue> ParseYaml(const std::string& text, const std::string& 
   try {
     return Converter(file_name).Convert(YAML::Load(text), "", 0);
   } catch (const YAML::Exception& error) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s:%d:%d: %s", file_name,
-                                                      error.mark.line + 1, error.mark.column + 1,
-                                                      error.msg));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s:%d:%d: %s", file_name, error.mark.line + 1, error.mark.column + 1, error.msg));
   }
 }
 
@@ -100,8 +100,8 @@ absl::Status ReadMap(const YamlValue& value, const std::vector<YamlKey>& keys) {
     if (key == keys.end()) {
       std::vector<std::string> known;
       for (const YamlKey& k : keys) known.emplace_back(k.name);
-      return YamlError(item, absl::StrFormat("unknown key (known here: %s)",
-                                             absl::StrJoin(known, ", ")));
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "%s: unknown key (known here: %s)", item.key_where, absl::StrJoin(known, ", ")));
     }
     RETURN_IF_ERROR(key->read(item));
   }

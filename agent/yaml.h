@@ -21,7 +21,8 @@ struct YamlValue {
   std::string scalar;
   std::vector<YamlValue> list;
   std::vector<std::pair<std::string, YamlValue>> map;
-  std::string where;  // "config.yaml:3:5: resources[0].select"
+  std::string where;      // "config.yaml:3:5: resources[0].select"
+  std::string key_where;  // the same for its key, where it has one
 };
 
 // InvalidArgument: "config.yaml:3:5: …" for syntax, duplicate keys and anchors that go deeper

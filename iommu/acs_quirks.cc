@@ -50,8 +50,7 @@ constexpr std::array<Quirk, 27> kQuirks = {{
 }};
 
 bool Fits(const Quirk& quirk, const PciDevice& device) {
-  if (device.vendor != quirk.vendor || device.device < quirk.first ||
-      device.device > quirk.last) {
+  if (device.vendor != quirk.vendor || device.device < quirk.first || device.device > quirk.last) {
     return false;
   }
   const Fact<PcieType>& type = device.config.pcie_type;

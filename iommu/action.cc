@@ -9,8 +9,8 @@ namespace {
 std::string Shell(const LoadModule& a) { return absl::StrFormat("modprobe %s", a.module); }
 std::string Shell(const SetOverride& a) {
   // An empty write would do nothing: the kernel wants a newline to take the override away.
-  return absl::StrFormat("echo %s > /%s", a.driver.empty() ? "" : a.driver,
-                         OverridePath(a.device));
+  const std::string word = a.driver.empty() ? "" : a.driver + " ";
+  return absl::StrFormat("echo %s> /%s", word, OverridePath(a.device));
 }
 std::string Shell(const Unbind& a) {
   return absl::StrFormat("echo %s > /%s", a.device.ToString(), UnbindPath(a.driver));

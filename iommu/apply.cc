@@ -35,8 +35,8 @@ struct Step {
           absl::StrFormat("%s did not take %s", a.expect, a.device.ToString()));
     }
     if (driver.ok() && *driver != a.expect) {
-      return absl::AbortedError(absl::StrFormat("%s took %s instead of %s", *driver,
-                                                a.device.ToString(), a.expect));
+      return absl::AbortedError(
+          absl::StrFormat("%s took %s instead of %s", *driver, a.device.ToString(), a.expect));
     }
     return driver.status();
   }

@@ -71,7 +71,8 @@ constexpr std::array<Row, 35> kRows = {{
     {Code::kDriverChanged, "driver-changed",
      "somebody bound the device to another driver; the agent takes it back when nothing uses it"},
     {Code::kNodeMissing, "node-missing",
-     "the kernel made no /dev/vfio node: check that /dev of the host is mounted and vfio is loaded"},
+     "the kernel made no /dev/vfio node: check that /dev of the host is mounted and vfio is "
+     "loaded"},
     {Code::kGroupSplit, "group-split",
      "another pod has a device of the same group; it is offered again when that pod ends"},
     {Code::kHeld, "held", "stop the guest that uses the device, then try again"},
@@ -84,7 +85,8 @@ constexpr std::array<Row, 35> kRows = {{
      "set resources[].name or an alias: a DNS domain, a slash, then up to 63 of A-Z a-z 0-9 - _ ."},
     {Code::kDeviceGone, "device-gone",
      "the device left the bus: check it, then echo 1 > /sys/bus/pci/rescan"},
-    {Code::kAerFatal, "aer-fatal", "the device reported a fatal error: see dmesg, reset or replace it"},
+    {Code::kAerFatal, "aer-fatal",
+     "the device reported a fatal error: see dmesg, reset or replace it"},
     {Code::kForeignManager, "foreign-manager",
      "another plugin serves this resource: switch it off, or rename one of the two"},
 }};

@@ -107,8 +107,8 @@ class Computation {
       const AcsState acs = CheckAcs(*bridge);
       if (!acs.known()) return Unknown(device);
       if (acs.Isolates()) continue;
-      return Join({device.address, bridges.front()->address, Merge::Kind::kPort, bridge->address,
-                   acs});
+      return Join(
+          {device.address, bridges.front()->address, Merge::Kind::kPort, bridge->address, acs});
     }
     PlaceWithSiblings(device);
   }

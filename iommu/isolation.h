@@ -12,12 +12,12 @@ namespace vfio_agent {
 
 // What pci_acs_enabled() of the kernel (drivers/pci/pci.c) says of one function.
 enum class AcsVerdict {
-  kEnabled,     // the needed services are on, or hard-wired (absent from the capability)
-  kNotNeeded,   // a single-function endpoint or upstream port: ACS does not apply
-  kQuirk,       // no usable ACS, but the kernel vouches for this device (drivers/pci/quirks.c)
-  kNoAcs,       // the capability is missing, or conventional PCI: peers can be reached
-  kOff,         // the capability is there and bits are switched off
-  kUnknown,     // the extended config space was not readable
+  kEnabled,    // the needed services are on, or hard-wired (absent from the capability)
+  kNotNeeded,  // a single-function endpoint or upstream port: ACS does not apply
+  kQuirk,      // no usable ACS, but the kernel vouches for this device (drivers/pci/quirks.c)
+  kNoAcs,      // the capability is missing, or conventional PCI: peers can be reached
+  kOff,        // the capability is there and bits are switched off
+  kUnknown,    // the extended config space was not readable
 };
 
 struct AcsState {

@@ -7,11 +7,19 @@
 namespace vfio_agent {
 namespace {
 
+// A VF answers to its PF's ids and class, but is no whole device: only a selector that names its
+// very address can mean it (and is then told that this needs more than that).
+bool Selects(const ResourceRule& rule, const PciDevice& device) {
+  return std::ranges::any_of(rule.select, [&device](const Selector& selector) {
+    return (!device.IsVf() || selector.address) && Matches(selector, device);
+  });
+}
+
 // The first entry whose selectors fit and whose exclusions do not.
 const ResourceRule* FindRule(const Policy& policy, const PciDevice& device) {
   if (device.IsBridge()) return nullptr;
   for (const ResourceRule& rule : policy.resources) {
-    if (MatchesAny(rule.select, device) && !MatchesAny(rule.exclude, device)) return &rule;
+    if (Selects(rule, device) && !MatchesAny(rule.exclude, device)) return &rule;
   }
   return nullptr;
 }
@@ -19,7 +27,7 @@ const ResourceRule* FindRule(const Policy& policy, const PciDevice& device) {
 bool IsExcluded(const Policy& policy, const PciDevice& device) {
   return !device.IsBridge() &&
          std::ranges::any_of(policy.resources, [&device](const ResourceRule& rule) {
-           return MatchesAny(rule.select, device) && MatchesAny(rule.exclude, device);
+           return Selects(rule, device) && MatchesAny(rule.exclude, device);
          });
 }
 

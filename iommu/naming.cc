@@ -14,8 +14,8 @@ bool Alnum(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); 
 bool Space(char c) { return absl::ascii_isspace(static_cast<unsigned char>(c)); }
 
 bool ParseId(std::string_view text, uint16_t& id) {
-  return text.size() >= 4 && std::from_chars(text.data(), text.data() + 4, id, 16).ptr ==
-                                 text.data() + 4;
+  return text.size() >= 4 &&
+         std::from_chars(text.data(), text.data() + 4, id, 16).ptr == text.data() + 4;
 }
 
 std::string Trim(std::string_view text) {
@@ -49,14 +49,13 @@ bool IsDnsSubdomain(std::string_view text) {
 
 bool IsNamePart(std::string_view text) {
   return !text.empty() && text.size() <= 63 && Alnum(text.front()) && Alnum(text.back()) &&
-         std::ranges::all_of(
-             text, [](char c) { return Alnum(c) || c == '-' || c == '_' || c == '.'; });
+         std::ranges::all_of(text,
+                             [](char c) { return Alnum(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 }  // namespace
 
-absl::StatusOr<ModelNames> ReadModelNames(const std::string& path,
-                                          const std::set<DeviceId>& ids) {
+absl::StatusOr<ModelNames> ReadModelNames(const std::string& path, const std::set<DeviceId>& ids) {
   std::ifstream file(path);
   if (!file) return absl::NotFoundError(absl::StrFormat("cannot open %s", path));
   ModelNames names;

@@ -44,8 +44,8 @@ struct GroupPlan {
   Verdict verdict = Verdict::kUnselected;
   std::string resource;  // empty where unselected
   std::vector<Member> members;
-  std::vector<Action> actions;     // in order; empty unless the verdict is kBind
-  std::vector<Refusal> refusals;   // all of them; if there is one, there are no actions
+  std::vector<Action> actions;    // in order; empty unless the verdict is kBind
+  std::vector<Refusal> refusals;  // all of them; if there is one, there are no actions
   std::vector<Refusal> warnings;
   bool operator==(const GroupPlan&) const = default;
 };

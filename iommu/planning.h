@@ -49,8 +49,7 @@ std::vector<Resource> MakeResources(const std::vector<Draft>& drafts, const Cont
 
 // Adds a refusal or warning with the code's own remedy; `member` may be null.
 void Refuse(Draft& draft, Code code, const PciDevice* member, std::string text);
-void Refuse(Draft& draft, Code code, const PciDevice* member, std::string text,
-            std::string remedy);
+void Refuse(Draft& draft, Code code, const PciDevice* member, std::string text, std::string remedy);
 
 // "0000:01:00.0 (10de:2330, driver nvidia)": how texts name a device.
 std::string Spell(const PciDevice& device);

@@ -56,13 +56,12 @@ std::vector<GroupRelease> PlanRelease(const NodeFacts& facts, const Origins& ori
   for (auto& [group, release] : releases) {
     if (release.members.empty()) continue;
     if (const auto held = holders.find(group); held != holders.end() && !held->second.empty()) {
-      release.refusals.push_back(
-          {.code = Code::kHeld,
-           .group = group,
-           .address = release.members.front(),
-           .text = absl::StrFormat("group %d is in use by %s", group,
-                                   absl::StrJoin(held->second, ", ")),
-           .remedy = std::string(DefaultRemedy(Code::kHeld))});
+      release.refusals.push_back({.code = Code::kHeld,
+                                  .group = group,
+                                  .address = release.members.front(),
+                                  .text = absl::StrFormat("group %d is in use by %s", group,
+                                                          absl::StrJoin(held->second, ", ")),
+                                  .remedy = std::string(DefaultRemedy(Code::kHeld))});
       release.actions.clear();
     }
     list.push_back(std::move(release));

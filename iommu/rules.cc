@@ -130,8 +130,8 @@ void WarnReset(const Context& context, Draft& draft, size_t i) {
   }
   if (device.reset_method.value() != "bus") return;
   for (const PciDevice& other : context.facts.devices) {
-    const bool same_bus = other.address.domain == device.address.domain &&
-                          other.address.bus == device.address.bus;
+    const bool same_bus =
+        other.address.domain == device.address.domain && other.address.bus == device.address.bus;
     if (!same_bus || other.IsBridge() || other.group == device.group) continue;
     return Refuse(draft, Code::kSharedBusReset, &device,
                   absl::StrFormat("%s can only be reset with its bus, where %s of another group "

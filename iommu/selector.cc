@@ -24,8 +24,7 @@ std::string Lower(std::string_view text) {
 }
 
 // "65:00.0": every device of that bus, slot and function, whatever its domain.
-absl::StatusOr<PciAddress> FindShort(std::string_view text,
-                                     const std::vector<PciDevice>& devices) {
+absl::StatusOr<PciAddress> FindShort(std::string_view text, const std::vector<PciDevice>& devices) {
   const std::string ending = ":" + Lower(text);
   std::vector<PciAddress> found;
   for (const PciDevice& device : devices) {
@@ -33,9 +32,9 @@ absl::StatusOr<PciAddress> FindShort(std::string_view text,
   }
   if (found.size() == 1) return found.front();
   if (found.empty()) return absl::NotFoundError(absl::StrFormat("no device at '%s'", text));
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "'%s' is ambiguous: %s and %s; write the domain", text, found[0].ToString(),
-      found[1].ToString()));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("'%s' is ambiguous: %s and %s; write the domain", text, found[0].ToString(),
+                      found[1].ToString()));
 }
 
 // "10de:2330" and "10de:".

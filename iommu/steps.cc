@@ -15,12 +15,14 @@ struct Driver {
   std::string module;  // to be loaded when the directory is not there
 };
 
-// Modules spell their names with '_', driver directories with '-' or '_': take what exists.
-std::string DriverDirectory(const NodeFacts& facts, std::string name) {
+// Modules spell their names with '_', driver directories with '-' or '_': take what exists. Before
+// the module is loaded its own spelling is the better guess: all variants but vfio-pci itself name
+// the driver after the module (KBUILD_MODNAME).
+std::string DriverDirectory(const NodeFacts& facts, const std::string& name) {
   if (facts.drivers.contains(name)) return name;
   std::string dashed = name;
   std::ranges::replace(dashed, '_', '-');
-  return dashed;
+  return dashed == kVfioPci || facts.drivers.contains(dashed) ? dashed : name;
 }
 
 // Fewest wildcards wins: how modprobe's users choose among aliases.
@@ -28,8 +30,8 @@ Driver FindVariant(const NodeFacts& facts, const PciDevice& device) {
   const VfioAlias* best = nullptr;
   for (const VfioAlias& alias : facts.modules.vfio_aliases) {
     if (::fnmatch(alias.pattern.c_str(), device.modalias.c_str(), 0) != 0) continue;
-    if (best == nullptr || std::ranges::count(alias.pattern, '*') <
-                               std::ranges::count(best->pattern, '*')) {
+    if (best == nullptr ||
+        std::ranges::count(alias.pattern, '*') < std::ranges::count(best->pattern, '*')) {
       best = &alias;
     }
   }
@@ -105,6 +107,7 @@ void PlanSteps(const Context& context, Draft& draft) {
     draft.plan.actions.clear();
     for (Member& member : draft.plan.members) {
       if (member.action == MemberAction::kBind) member.action = MemberAction::kNone;
+      member.to.clear();
     }
     return;
   }

@@ -52,8 +52,7 @@ absl::StatusOr<ConfigImage> ConfigReader::Read(const PciAddress& address, const 
   }
   if (!tree_.is_host()) {
     struct stat by_path = {};
-    const std::string path =
-        absl::StrFormat("%s/%s/config", tree_.root(), DeviceDir(address));
+    const std::string path = absl::StrFormat("%s/%s/config", tree_.root(), DeviceDir(address));
     if (::stat(path.c_str(), &by_path) != 0 || by_path.st_dev != inside.st_dev ||
         by_path.st_ino != inside.st_ino) {
       return absl::PermissionDeniedError("config: the path leads out of the root");

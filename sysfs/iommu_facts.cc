@@ -11,19 +11,21 @@ namespace vfio_agent {
 namespace {
 
 // How the IOMMU drivers name themselves below sys/class/iommu (drivers/iommu/*).
-constexpr std::array<std::pair<std::string_view, IommuKind>, 5> kKinds = {{
+constexpr std::array<std::pair<std::string_view, IommuKind>, 3> kKinds = {{
     {"dmar", IommuKind::kIntel},
     {"ivhd", IommuKind::kAmd},
-    {"smmu3", IommuKind::kArmSmmu},
-    {"arm-smmu", IommuKind::kArmSmmu},
-    {"virtio-iommu", IommuKind::kVirtio},
+    {"smmu", IommuKind::kArmSmmu},  // "smmu3.0x…" and, before version 3, "smmu.0x…"
 }};
 
-IommuKind KindOf(std::string_view name) {
-  for (const auto& [prefix, kind] : kKinds) {
-    if (name.find(prefix) != std::string_view::npos) return kind;
+IommuKind KindOf(const Tree& tree, const std::string& name) {
+  for (const auto& [part, kind] : kKinds) {
+    if (name.find(part) != std::string::npos) return kind;
   }
-  return IommuKind::kOther;
+  // A virtio IOMMU is named after the PCI function that it is (virtio_bus_name()).
+  const absl::StatusOr<PciAddress> address = PciAddress::Parse(name);
+  if (!address.ok()) return IommuKind::kOther;
+  const absl::StatusOr<std::string> vendor = tree.ReadText(DeviceDir(*address) + "/vendor");
+  return vendor.ok() && *vendor == "0x1af4" ? IommuKind::kVirtio : IommuKind::kOther;
 }
 
 // Why it may be off, from the command line; never the verdict itself.
@@ -45,8 +47,7 @@ void ExplainOff(IommuFacts& facts) {
 void ReadParameters(const Tree& tree, IommuFacts& facts) {
   const absl::StatusOr<std::string> line = tree.ReadText(kCommandLine, 64 * 1024);
   if (line.ok()) facts.command_line = *line;
-  facts.acs_override_parameter =
-      facts.command_line.find("pcie_acs_override=") != std::string::npos;
+  facts.acs_override_parameter = facts.command_line.find("pcie_acs_override=") != std::string::npos;
   const absl::StatusOr<std::string> unsafe = tree.ReadText(kNoiommuParameter);
   facts.unsafe_noiommu = unsafe.ok() && (*unsafe == "Y" || *unsafe == "1");
 }
@@ -58,7 +59,7 @@ IommuFacts ReadIommuFacts(const Tree& tree, int grouped_devices, int noiommu_gro
   ReadParameters(tree, facts);
   const absl::StatusOr<std::vector<std::string>> units = tree.List(kIommuClassDir);
   if (units.ok() && !units->empty()) {
-    facts.kind = KindOf(units->front());
+    facts.kind = KindOf(tree, units->front());
     facts.evidence.push_back(absl::StrFormat("/%s has %s", kIommuClassDir, units->front()));
   }
   if (grouped_devices > 0) {

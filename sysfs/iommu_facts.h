@@ -14,10 +14,10 @@ enum class IommuKind { kIntel, kAmd, kArmSmmu, kVirtio, kOther, kNone };
 struct IommuFacts {
   IommuState state = IommuState::kUnknown;
   IommuKind kind = IommuKind::kNone;
-  std::string command_line;            // proc/cmdline; empty where unreadable
+  std::string command_line;             // proc/cmdline; empty where unreadable
   bool acs_override_parameter = false;  // pcie_acs_override= on the command line
-  bool unsafe_noiommu = false;         // vfio's enable_unsafe_noiommu_mode is Y
-  std::vector<std::string> evidence;   // what the verdict rests on, one sentence each
+  bool unsafe_noiommu = false;          // vfio's enable_unsafe_noiommu_mode is Y
+  std::vector<std::string> evidence;    // what the verdict rests on, one sentence each
   bool operator==(const IommuFacts&) const = default;
 };
 

@@ -45,9 +45,8 @@ ModuleFacts ReadModuleFacts(const Tree& tree) {
   const absl::StatusOr<std::string> release = tree.ReadText(kKernelRelease);
   if (!release.ok() || release->empty() || release->find('/') != std::string::npos) return facts;
   facts.release = *release;
-  facts.vfio_pci_installed =
-      Lists(ReadModules(tree, facts.release, "modules.dep"), "vfio-pci") ||
-      Lists(ReadModules(tree, facts.release, "modules.builtin"), "vfio-pci");
+  facts.vfio_pci_installed = Lists(ReadModules(tree, facts.release, "modules.dep"), "vfio-pci") ||
+                             Lists(ReadModules(tree, facts.release, "modules.builtin"), "vfio-pci");
   facts.vfio_aliases = ParseAliases(ReadModules(tree, facts.release, "modules.alias"));
   return facts;
 }

@@ -16,7 +16,7 @@ struct VfioAlias {
 };
 
 struct ModuleFacts {
-  std::string release;           // proc/sys/kernel/osrelease; empty where unreadable
+  std::string release;              // proc/sys/kernel/osrelease; empty where unreadable
   bool vfio_pci_installed = false;  // vfio-pci is listed in modules.dep or modules.builtin
   std::vector<VfioAlias> vfio_aliases;
   bool operator==(const ModuleFacts&) const = default;

@@ -44,8 +44,8 @@ bool LoadAll(void* library, Kmod& kmod) {
 absl::Status InsertAll(const Kmod& kmod, kmod_list* list, const std::string& module) {
   for (kmod_list* item = list; item != nullptr; item = kmod.next(list, item)) {
     kmod_module* const entry = kmod.at(item);
-    const int result = kmod.insert(entry, KMOD_PROBE_APPLY_BLACKLIST, nullptr, nullptr, nullptr,
-                                   nullptr);
+    const int result =
+        kmod.insert(entry, KMOD_PROBE_APPLY_BLACKLIST, nullptr, nullptr, nullptr, nullptr);
     kmod.module_unref(entry);
     if (result == KMOD_PROBE_APPLY_BLACKLIST) {
       return absl::FailedPreconditionError(

@@ -14,16 +14,15 @@ namespace {
 absl::Status ReadDevices(const Tree& tree, ConfigReader& config, NodeFacts& facts) {
   absl::StatusOr<std::vector<std::string>> names = tree.List(kDevicesDir);
   if (!names.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrFormat("no PCI devices to read below %s: %s", tree.root(),
-                        names.status().message()));
+    return absl::FailedPreconditionError(absl::StrFormat("no PCI devices to read below %s: %s",
+                                                         tree.root(), names.status().message()));
   }
   facts.devices.reserve(names->size());
   for (const std::string& name : *names) {
     const absl::StatusOr<PciAddress> address = PciAddress::Parse(name);
     if (!address.ok()) {
-      facts.skipped.push_back(absl::StrFormat("%s/%s: %s", kDevicesDir, name,
-                                              address.status().message()));
+      facts.skipped.push_back(
+          absl::StrFormat("%s/%s: %s", kDevicesDir, name, address.status().message()));
       continue;
     }
     absl::StatusOr<PciDevice> device = ReadPciDevice(tree, config, *address);
@@ -39,7 +38,8 @@ absl::Status ReadDevices(const Tree& tree, ConfigReader& config, NodeFacts& fact
 
 // "0x00000000000a0000 0x00000000000bffff direct": a region that the firmware keeps for itself.
 bool HasDirectRegion(const std::string& text) {
-  for (size_t at = text.find(" direct"); at != std::string::npos; at = text.find(" direct", at + 1)) {
+  for (size_t at = text.find(" direct"); at != std::string::npos;
+       at = text.find(" direct", at + 1)) {
     const size_t end = at + std::string_view(" direct").size();
     // "direct-relaxable" regions (USB, graphics stolen memory) hinder nobody.
     if (end == text.size() || text[end] == '\n') return true;
@@ -51,8 +51,7 @@ GroupFacts ReadGroup(const Tree& tree, int group) {
   GroupFacts facts;
   const absl::StatusOr<std::string> name = tree.ReadText(GroupFile(group, "name"));
   facts.noiommu = name.ok() && *name == "vfio-noiommu";
-  const absl::StatusOr<std::string> regions =
-      tree.ReadText(GroupFile(group, "reserved_regions"));
+  const absl::StatusOr<std::string> regions = tree.ReadText(GroupFile(group, "reserved_regions"));
   facts.direct_reserved = regions.ok() && HasDirectRegion(*regions);
   return facts;
 }
@@ -85,8 +84,8 @@ absl::StatusOr<NodeFacts> TakeNodeFacts(const Tree& tree, ConfigReader& config,
     if (fresh) entry->second = ReadGroup(tree, *device.group);
     if (!entry->second.noiommu) ++grouped;
   }
-  const auto noiommu = std::ranges::count_if(
-      facts.groups, [](const auto& entry) { return entry.second.noiommu; });
+  const auto noiommu =
+      std::ranges::count_if(facts.groups, [](const auto& entry) { return entry.second.noiommu; });
   facts.iommu = ReadIommuFacts(tree, grouped, static_cast<int>(noiommu));
   facts.drivers = ListSet(tree, kDriversDir);
   facts.vfio_nodes = ReadVfioNodes(tree);

@@ -18,7 +18,7 @@ class Tree;
 
 // What the kernel says about one IOMMU group besides its members.
 struct GroupFacts {
-  bool noiommu = false;         // name file says "vfio-noiommu"
+  bool noiommu = false;          // name file says "vfio-noiommu"
   bool direct_reserved = false;  // a reserved region of type "direct" (RMRR)
   bool operator==(const GroupFacts&) const = default;
 };

@@ -15,8 +15,7 @@ inline constexpr char kGroupsDir[] = "sys/kernel/iommu_groups";
 inline constexpr char kIommuClassDir[] = "sys/class/iommu";
 inline constexpr char kCommandLine[] = "proc/cmdline";
 inline constexpr char kKernelRelease[] = "proc/sys/kernel/osrelease";
-inline constexpr char kNoiommuParameter[] =
-    "sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
+inline constexpr char kNoiommuParameter[] = "sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
 inline constexpr char kVfioNodesDir[] = "dev/vfio";
 
 inline std::string DeviceDir(const PciAddress& address) {

@@ -96,7 +96,8 @@ void ReadIds(Reader& reader, PciDevice& device) {
   const Fact<uint16_t> vendor = reader.Hex<uint16_t>("vendor", 4);
   const Fact<uint16_t> id = reader.Hex<uint16_t>("device", 4);
   const Fact<uint32_t> code = reader.Hex<uint32_t>("class", 6);
-  if (vendor.absent() || id.absent() || code.absent()) reader.Note("vendor, device or class absent");
+  if (vendor.absent() || id.absent() || code.absent())
+    reader.Note("vendor, device or class absent");
   device.vendor = vendor.value();
   device.device = id.value();
   device.class_code = code.value();
@@ -169,10 +170,12 @@ void ReadConfig(Reader& reader, ConfigReader& config, const TreeDir& dir, PciDev
     image = ConfigImage{};
   }
   device.config = DecodeConfig(image->bytes, image->size_bytes, device.IsVf());
+  // The kernel marks every function but the first, whatever its header says (pci_scan_slot()).
+  if (device.address.function > 0 && !device.IsVf()) device.config.multifunction = true;
   if (image->bytes.size() >= 0x40 && !device.config.all_ones) return;
   // Without a header the class is the next best sign of a bridge.
-  device.config.is_bridge = device.Class16() == kClassPciBridge ||
-                            device.Class16() == kClassSemiTransparentBridge;
+  device.config.is_bridge =
+      device.Class16() == kClassPciBridge || device.Class16() == kClassSemiTransparentBridge;
 }
 
 // The link sys/bus/pci/devices/<address> spells the way from the host bridge down:
@@ -214,8 +217,8 @@ absl::StatusOr<PciDevice> ReadPciDevice(const Tree& tree, ConfigReader& config,
   ReadConfig(reader, config, *dir, device);
   ReadPath(tree, device);
   if (!device.errors.empty() && !tree.Exists(DeviceDir(address))) {
-    return absl::NotFoundError(absl::StrFormat("%s went away while it was read",
-                                               address.ToString()));
+    return absl::NotFoundError(
+        absl::StrFormat("%s went away while it was read", address.ToString()));
   }
   return device;
 }

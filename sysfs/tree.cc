@@ -37,7 +37,6 @@ absl::StatusOr<std::string> ReadAll(int fd, std::string_view name, size_t limit)
   return text;
 }
 
-
 absl::StatusOr<std::string> LinkTarget(int dir, const char* name) {
   std::array<char, PATH_MAX> target;
   const ssize_t n = ::readlinkat(dir, name, target.data(), target.size());

@@ -79,8 +79,8 @@ void Undo(const std::vector<JobEvent>& failed, Session& session, OriginStore& st
     if (event.kind == JobEvent::Kind::kStuck) continue;  // the kernel has its device's lock
     std::vector<Action> actions = PlanUndo(picture->facts, *origins, MovedBy(event.job.actions));
     if (actions.empty()) continue;
-    jobs.push_back({.group = event.job.group, .kind = JobKind::kRelease,
-                    .actions = std::move(actions)});
+    jobs.push_back(
+        {.group = event.job.group, .kind = JobKind::kRelease, .actions = std::move(actions)});
   }
   for (const JobEvent& event : RunJobs(std::move(jobs), session)) {
     Log(JobEnded(event, picture->facts, "left as it is"));
@@ -102,9 +102,8 @@ absl::Status Carry(std::vector<Line>& lines, Session& session, const NodeFacts& 
   std::vector<JobEvent> failed;
   for (JobEvent& event : RunJobs(std::move(jobs), session)) {
     if (event.status.ok()) continue;
-    const auto line = std::ranges::find_if(lines, [&event](const Line& l) {
-      return l.group->group == event.job.group;
-    });
+    const auto line = std::ranges::find_if(
+        lines, [&event](const Line& l) { return l.group->group == event.job.group; });
     line->result = Result::kFailed;
     line->reasons.push_back(Failure(event, facts));
     failed.push_back(std::move(event));

@@ -23,13 +23,13 @@ void PrintError(const std::string& text) { std::cerr << "vfio-agent: " << text <
 
 void PrintNothingChanged(const absl::Status& status) {
   if (absl::IsPermissionDenied(status)) {
-    PrintError(absl::StrFormat("%s: nothing was changed: %s; %s",
-                               CodeName(Code::kPermissionDenied), Message(status),
-                               DefaultRemedy(Code::kPermissionDenied)));
+    PrintError(absl::StrFormat("%s: nothing was changed: %s; %s", CodeName(Code::kPermissionDenied),
+                               Message(status), DefaultRemedy(Code::kPermissionDenied)));
   } else {
-    PrintError(absl::StrFormat("nothing was changed, since the drivers that devices come from "
-                               "cannot be noted: %s",
-                               Message(status)));
+    PrintError(
+        absl::StrFormat("nothing was changed, since the drivers that devices come from "
+                        "cannot be noted: %s",
+                        Message(status)));
   }
 }
 
@@ -46,10 +46,9 @@ std::unique_ptr<Picture> TakeOrPrint(Session& session) {
 }
 
 std::string RefusalText(const Refusal& refusal, const std::string& indent) {
-  return absl::StrFormat("%s%s%s%s: %s\n%s  remedy: %s\n", indent, CodeName(refusal.code),
-                         refusal.address ? " " : "",
-                         refusal.address ? refusal.address->ToString() : "", refusal.text, indent,
-                         refusal.remedy);
+  return absl::StrFormat(
+      "%s%s%s%s: %s\n%s  remedy: %s\n", indent, CodeName(refusal.code), refusal.address ? " " : "",
+      refusal.address ? refusal.address->ToString() : "", refusal.text, indent, refusal.remedy);
 }
 
 absl::StatusOr<std::vector<const GroupPlan*>> FindTargets(

@@ -30,8 +30,8 @@ Json PathJson(const Picture& picture, const PciDevice& device) {
 Json GroupJson(const Picture& picture, const Grouping& grouping, const GroupPlan& group) {
   Json merges = Json::array(), paths = Json::object(), refusals = Json::array();
   for (const Member& member : group.members) {
-    paths[member.address.ToString()] = PathJson(picture, *FindDevice(picture.facts,
-                                                                     member.address));
+    paths[member.address.ToString()] =
+        PathJson(picture, *FindDevice(picture.facts, member.address));
     for (const Merge& merge : grouping.merges) {
       if (merge.device == member.address) merges.push_back(ExplainMerge(picture, merge));
     }

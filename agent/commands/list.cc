@@ -12,6 +12,8 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
+constexpr size_t kNarrow = 100;  // columns of a table that is not wide
+
 std::string GroupNumber(const std::optional<int>& group) {
   return group ? absl::StrFormat("%d", *group) : "-";
 }
@@ -21,12 +23,9 @@ std::string Numa(const std::optional<int>& node) {
 }
 
 // The model if it is known, else the class in lspci's words.
-std::string Describe(const Picture& picture, const PciDevice& device, bool wide) {
-  std::string text = ModelOf(picture, device);
-  if (text.empty()) text = std::string(ClassWords(device.class_code));
-  constexpr size_t kNarrow = 30;
-  if (!wide && text.size() > kNarrow) text = text.substr(0, kNarrow - 2) + "..";
-  return text;
+std::string DeviceWords(const Picture& picture, const PciDevice& device) {
+  const std::string model = ModelOf(picture, device);
+  return model.empty() ? std::string(ClassWords(device.class_code)) : model;
 }
 
 std::vector<std::string> MemberRow(const Picture& picture, const GroupPlan& group,
@@ -34,11 +33,14 @@ std::vector<std::string> MemberRow(const Picture& picture, const GroupPlan& grou
   const PciDevice& device = *FindDevice(picture.facts, member.address);
   std::string driver = member.driver.value_or("-");
   if (member.action == MemberAction::kBind) driver += " > " + member.to;
-  std::vector<std::string> row = {
-      GroupNumber(group.group), member.address.ToString(),
-      absl::StrFormat("%04x:%04x", member.vendor, member.device),
-      absl::StrFormat("%04x", device.Class16()), driver, std::string(Name(member.role)),
-      std::string(Name(group.verdict)), Describe(picture, device, wide)};
+  std::vector<std::string> row = {GroupNumber(group.group),
+                                  member.address.ToString(),
+                                  absl::StrFormat("%04x:%04x", member.vendor, member.device),
+                                  absl::StrFormat("%04x", device.Class16()),
+                                  driver,
+                                  std::string(Name(member.role)),
+                                  std::string(Name(group.verdict)),
+                                  DeviceWords(picture, device)};
   if (wide) {
     row.push_back(Numa(device.numa_node));
     row.push_back(device.parent ? device.parent->ToString() : device.root);
@@ -57,7 +59,7 @@ std::string DevicesText(const Picture& picture, bool all, bool wide) {
       rows.push_back(MemberRow(picture, group, member, wide));
     }
   }
-  return FormatTable(rows);
+  return FormatTable(std::move(rows), wide ? 0 : kNarrow);
 }
 
 std::string GroupsText(const Picture& picture, bool all) {
@@ -73,10 +75,10 @@ std::string GroupsText(const Picture& picture, bool all) {
     }
     rows.push_back({GroupNumber(group.group), std::string(Name(group.verdict)),
                     absl::StrFormat("%d", static_cast<int>(group.members.size()) - bridges),
-                    absl::StrFormat("%d", bridges),
-                    group.resource.empty() ? "-" : group.resource, why});
+                    absl::StrFormat("%d", bridges), group.resource.empty() ? "-" : group.resource,
+                    why});
   }
-  return FormatTable(rows);
+  return FormatTable(std::move(rows), kNarrow);
 }
 
 std::string ResourcesText(const Picture& picture) {
@@ -87,7 +89,7 @@ std::string ResourcesText(const Picture& picture) {
                       std::string(Name(unit.state))});
     }
   }
-  return FormatTable(rows);
+  return FormatTable(std::move(rows));
 }
 
 Json DevicesJson(const Picture& picture, bool all) {

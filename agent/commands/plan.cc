@@ -37,11 +37,11 @@ std::string GroupText(const GroupPlan& group) {
 
 // A shell script that does by hand what `bind` would do; all that is no command is a comment.
 std::string PlanText(const Plan& plan, bool all) {
-  std::string text = absl::StrFormat(
-      "# IOMMU %s (%s)%s: %d groups to bind, %d bound, %d refused\n", Name(plan.iommu.state),
-      Name(plan.iommu.kind), plan.acs_override ? ", ACS override" : "",
-      CountVerdict(plan, Verdict::kBind), CountVerdict(plan, Verdict::kBound),
-      CountVerdict(plan, Verdict::kRefused));
+  std::string text =
+      absl::StrFormat("# IOMMU %s (%s)%s: %d groups to bind, %d bound, %d refused\n",
+                      Name(plan.iommu.state), Name(plan.iommu.kind),
+                      plan.acs_override ? ", ACS override" : "", CountVerdict(plan, Verdict::kBind),
+                      CountVerdict(plan, Verdict::kBound), CountVerdict(plan, Verdict::kRefused));
   for (const GroupPlan& group : plan.groups) {
     if (group.verdict == Verdict::kBind || group.verdict == Verdict::kBound ||
         (all && group.verdict == Verdict::kUnselected)) {

@@ -64,9 +64,8 @@ std::vector<Line> Carry(std::vector<GroupRelease> releases, Session& session,
     if (!forgotten.ok()) PrintError(Message(forgotten));
     if (event.status.ok()) continue;
     Log(JobEnded(event, facts, "left as it is"));
-    const auto line = std::ranges::find_if(lines, [&event](const Line& l) {
-      return l.release.group == event.job.group;
-    });
+    const auto line = std::ranges::find_if(
+        lines, [&event](const Line& l) { return l.release.group == event.job.group; });
     line->failures.push_back({.code = event.code,
                               .group = event.job.group,
                               .text = Message(event.status),

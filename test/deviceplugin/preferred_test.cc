@@ -112,7 +112,7 @@ TEST_CASE("units without a NUMA node are as good as any", "[deviceplugin]") {
 TEST_CASE("of 4096 units any number is chosen, all different, whatever the shape",
           "[deviceplugin]") {
   const bool pairs = GENERATE(false, true);
-  const size_t size = GENERATE(1, 2, 63, 1000, 4096);
+  const size_t size = GENERATE(as<size_t>(), 1, 2, 63, 1000, 4096);
   Offer offer;
   std::vector<std::string> available;
   for (int i = 0; i < 4096; ++i) {

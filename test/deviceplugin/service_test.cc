@@ -203,6 +203,7 @@ TEST_CASE("streams that are ended end cleanly, and later ones at once", "[device
 }
 
 TEST_CASE("a server that cannot listen says where", "[deviceplugin][grpc]") {
+  SilenceGrpc();
   Served served;
   const auto start = [&](const std::string& path) {
     return PluginServer::Start(path, std::make_unique<DevicePluginService>(

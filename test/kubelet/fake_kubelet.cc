@@ -1,6 +1,5 @@
 #include "test/kubelet/fake_kubelet.h"
 
-#include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
@@ -8,20 +7,16 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "test/kubelet/fake_plugin.h"
 
 namespace vfio_agent {
 namespace {
 
 grpc::Status Unknown(const std::string& text) { return {grpc::StatusCode::UNKNOWN, text}; }
-
-absl::Status FromGrpc(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
-}
 
 std::shared_ptr<grpc::Channel> Dial(const std::string& path) {
   grpc::ChannelArguments arguments;
@@ -31,18 +26,6 @@ std::shared_ptr<grpc::Channel> Dial(const std::string& path) {
 }
 
 }  // namespace
-
-// One plugin that has registered: its connection and the thread that reads its list.
-struct FakeKubelet::Plugin {
-  std::string resource;
-  std::string endpoint;
-  bool watched = false;  // registered in full: the newest such plugin is asked
-  std::shared_ptr<grpc::Channel> channel;
-  std::unique_ptr<v1beta1::DevicePlugin::Stub> stub;
-  v1beta1::DevicePluginOptions options;
-  grpc::ClientContext list_context;
-  std::thread reader;
-};
 
 class FakeKubelet::Service final : public v1beta1::Registration::Service {
  public:
@@ -260,67 +243,6 @@ bool FakeKubelet::WaitHealthy(const std::string& resource, size_t count,
         return (found == resources.end() ? 0 : found->second.Healthy()) == count;
       },
       limit);
-}
-
-absl::StatusOr<FakeKubelet::PluginPtr> FakeKubelet::Newest(const std::string& resource) const {
-  const std::unique_lock lock(mutex_);
-  const auto found = connected_.find(resource);
-  if (found != connected_.end() && !found->second.empty() && found->second.back()->watched) {
-    return found->second.back();
-  }
-  const bool stopped = resources_.contains(resource) && resources_.at(resource).stopped;
-  return absl::UnavailableError(absl::StrFormat(
-      stopped ? "endpoint of %s has been stopped" : "%s is not registered", resource));
-}
-
-absl::StatusOr<v1beta1::ContainerAllocateResponse> FakeKubelet::Allocate(
-    const std::string& resource, const std::vector<std::string>& ids) {
-  const auto plugin = Newest(resource);
-  if (!plugin.ok()) return plugin.status();
-  v1beta1::AllocateRequest request;
-  v1beta1::ContainerAllocateRequest& container = *request.add_container_requests();
-  for (const std::string& id : ids) container.add_devices_ids(id);
-  grpc::ClientContext context;
-  v1beta1::AllocateResponse response;
-  const grpc::Status status = (*plugin)->stub->Allocate(&context, request, &response);
-  if (!status.ok()) return FromGrpc(status);
-  if (response.container_responses().empty()) {
-    return absl::UnknownError("no containers return in allocation response");
-  }
-  return response.container_responses(0);
-}
-
-absl::StatusOr<std::vector<std::string>> FakeKubelet::Preferred(
-    const std::string& resource, const std::vector<std::string>& available,
-    const std::vector<std::string>& must, int size) {
-  const auto plugin = Newest(resource);
-  if (!plugin.ok()) return plugin.status();
-  if (!(*plugin)->options.get_preferred_allocation_available()) return std::vector<std::string>();
-  v1beta1::PreferredAllocationRequest request;
-  auto& container = *request.add_container_requests();
-  for (const std::string& id : available) container.add_available_deviceids(id);
-  for (const std::string& id : must) container.add_must_include_deviceids(id);
-  container.set_allocation_size(size);
-  grpc::ClientContext context;
-  v1beta1::PreferredAllocationResponse response;
-  const grpc::Status status = (*plugin)->stub->GetPreferredAllocation(&context, request, &response);
-  if (!status.ok()) return FromGrpc(status);
-  if (response.container_responses().empty()) return std::vector<std::string>();
-  const auto& chosen = response.container_responses(0).deviceids();
-  return std::vector<std::string>(chosen.begin(), chosen.end());
-}
-
-absl::Status FakeKubelet::PreStart(const std::string& resource,
-                                   const std::vector<std::string>& ids) {
-  const auto plugin = Newest(resource);
-  if (!plugin.ok()) return plugin.status();
-  if (!(*plugin)->options.pre_start_required()) return absl::OkStatus();
-  v1beta1::PreStartContainerRequest request;
-  for (const std::string& id : ids) request.add_devices_ids(id);
-  grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
-  v1beta1::PreStartContainerResponse response;
-  return FromGrpc((*plugin)->stub->PreStartContainer(&context, request, &response));
 }
 
 void FakeKubelet::SweepDirectory() const {

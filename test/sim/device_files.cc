@@ -27,7 +27,7 @@ std::string Uevent(const Device& device) {
 
 // One line per region: a bridge has 17, a function with SR-IOV 13, others 7.
 std::string Resources(const MachineDevice& facts) {
-  constexpr uint64_t kMib = 1024 * 1024;
+  constexpr uint64_t kMib = uint64_t{1} << 20;
   constexpr uint64_t kMemory = 0x0000000000040200;      // IORESOURCE_MEM
   constexpr uint64_t kPrefetch64 = 0x000000000014220c;  // 64-bit, prefetchable
   const bool display = facts.class_code >> 16 == 0x03;

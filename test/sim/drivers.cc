@@ -44,6 +44,10 @@ Driver& Kernel::LoadDriver(const std::string& name) {
     constexpr unsigned kMiscMajor = 10;
     constexpr unsigned kVfioMinor = 196;
     vfs_.Character("dev/vfio/vfio", 0666, makedev(kMiscMajor, kVfioMinor));
+    constexpr unsigned kIommufdMinor = 260;
+    if (machine_.cdevs == Cdevs::kFull) {
+      vfs_.Character("dev/iommu", 0660, makedev(kMiscMajor, kIommufdMinor));
+    }
     for (const char* parameter : {"disable_idle_d3", "nointxmask", "enable_sriov"}) {
       vfs_.Text("sys/module/" + driver.module + "/parameters/" + parameter, "N\n");
     }

@@ -32,10 +32,11 @@ int Errno(const YAML::Node& node) {
 }
 
 void CheckOp(const YAML::Node& node) {
-  static const std::set<std::string> kOps = {"unbind",   "bind", "probe",
-                                             "override", "vfs",  "remove"};
+  static const std::set<std::string> operations = {"unbind",   "bind", "probe", "drivers_probe",
+                                                   "override", "vfs",  "remove"};
   const std::string op = node.as<std::string>();
-  if (!kOps.contains(op) && !op.starts_with("read:")) throw YamlError(node, "no operation " + op);
+  if (!operations.contains(op) && !op.starts_with("read:"))
+    throw YamlError(node, "no operation " + op);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "test/sim/inodes.h"
 #include "test/sim/killed.h"
+#include "test/sim/open_files.h"
 #include "test/sim/stopper.h"
 
 namespace vfio_agent::sim {
@@ -21,21 +22,13 @@ constexpr char kLog[] = ".log";
 struct Front {
   Kernel& kernel;
   Inodes inodes;
-};
-
-// One open file. Like a sysfs attribute it is shown once, at the first read, and again when read
-// from offset 0. The real kernel lets two threads read one descriptor at once, hence the lock.
-struct OpenFile {
-  std::string path;
-  std::mutex mutex;
-  std::string text;
+  OpenFiles open_files;
 };
 
 Front& FrontOf(fuse_req_t request) { return *static_cast<Front*>(fuse_req_userdata(request)); }
 
-OpenFile& FileOf(const fuse_file_info* info) {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): libfuse hands our pointer back as a number.
-  return *reinterpret_cast<OpenFile*>(info->fh);
+std::shared_ptr<OpenFile> FileOf(fuse_req_t request, const fuse_file_info* info) {
+  return FrontOf(request).open_files.Find(info->fh);
 }
 
 Caller CallerOf(fuse_req_t request) {
@@ -79,7 +72,9 @@ void LookUp(fuse_req_t request, fuse_ino_t parent, const char* name) {
     fuse_reply_err(request, ENOENT);
     return;
   }
-  const bool acts = node->kind == NodeKind::kFile && (node->mode & 0222) != 0;
+  // Config space is writable but acts on nothing here; as in sysfs, its inode is one and the same.
+  const bool acts = node->kind == NodeKind::kFile && (node->mode & 0222) != 0 &&
+                    std::string_view(name) != "config";
   fuse_entry_param entry{};
   entry.ino = front.inodes.LookUp(path, acts);
   entry.attr = ToStat(*node, entry.ino);
@@ -135,40 +130,44 @@ void Open(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
     fuse_reply_err(request, EACCES);
     return;
   }
-  auto file = std::make_unique<OpenFile>();
-  file->path = *path;
   info->direct_io = 1;
-  info->fh = reinterpret_cast<uint64_t>(file.get());
-  if (fuse_reply_open(request, info) == 0) file.release();  // now Release()'s
+  info->fh = front.open_files.Open(*path);
+  if (fuse_reply_open(request, info) != 0) front.open_files.Close(info->fh);
 }
 
 void Release(fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
-  const std::unique_ptr<OpenFile> file(&FileOf(info));
+  FrontOf(request).open_files.Close(info->fh);
   fuse_reply_err(request, 0);
 }
 
 // An open attribute whose device has gone meanwhile answers ENODEV.
 int AfterOpen(int error) { return error == ENOENT ? ENODEV : error; }
 
-void Read(fuse_req_t request, fuse_ino_t, size_t size, off_t offset, fuse_file_info* info) {
-  OpenFile& file = FileOf(info);
+// The part of the text that a read at `offset` gets.
+Shown ReadPart(OpenFile& file, Kernel& kernel, off_t offset, size_t size, const Caller& caller) {
   const std::lock_guard<std::mutex> lock(file.mutex);
   if (offset == 0) {
-    Kernel& kernel = FrontOf(request).kernel;
     Shown shown;
     if (file.path == kLog) {
       shown.text = kernel.Log();
     } else if (file.path != kControl) {
-      shown = kernel.Read(file.path, CallerOf(request));
+      shown = kernel.Read(file.path, caller);
     }
-    if (shown.error != 0) {
-      fuse_reply_err(request, AfterOpen(shown.error));
-      return;
-    }
+    if (shown.error != 0) return shown;
     file.text = std::move(shown.text);
   }
   const size_t begin = std::min(static_cast<size_t>(offset), file.text.size());
-  fuse_reply_buf(request, file.text.data() + begin, std::min(size, file.text.size() - begin));
+  return {.error = 0, .text = file.text.substr(begin, size)};
+}
+
+void Read(fuse_req_t request, fuse_ino_t, size_t size, off_t offset, fuse_file_info* info) {
+  const Shown part =
+      ReadPart(*FileOf(request, info), FrontOf(request).kernel, offset, size, CallerOf(request));
+  if (part.error != 0) {
+    fuse_reply_err(request, AfterOpen(part.error));
+  } else {
+    fuse_reply_buf(request, part.text.data(), part.text.size());
+  }
 }
 
 int RunCommands(Kernel& kernel, std::string_view lines) {
@@ -182,27 +181,32 @@ int RunCommands(Kernel& kernel, std::string_view lines) {
   return 0;
 }
 
+// NOLINTNEXTLINE(readability-function-size): the parameters are libfuse's.
 void Write(fuse_req_t request, fuse_ino_t, const char* text, size_t size, off_t,
            fuse_file_info* info) {
-  const OpenFile& file = FileOf(info);
+  const std::string path = FileOf(request, info)->path;
   Kernel& kernel = FrontOf(request).kernel;
   const std::string_view written(text, size);
-  const int error = file.path == kControl ? RunCommands(kernel, written)
-                                          : kernel.Write(file.path, written, CallerOf(request));
+  const int error = path == kControl ? RunCommands(kernel, written)
+                                     : kernel.Write(path, written, CallerOf(request));
   if (error != 0) {
     fuse_reply_err(request, AfterOpen(error));
   } else {
     fuse_reply_write(request, size);
   }
-  if (file.path == kControl && kernel.quit_asked()) Stopper::AskToStop();
+  if (kernel.quit_asked()) Stopper::AskToStop();
 }
 
 void ReadDirectory(fuse_req_t request, fuse_ino_t number, size_t size, off_t offset,
                    fuse_file_info*) {
   Front& front = FrontOf(request);
   const auto path = front.inodes.PathOf(number);
+  if (!path) {
+    fuse_reply_err(request, ENOENT);
+    return;
+  }
   std::vector<std::string> names = {".", ".."};
-  for (std::string& name : front.kernel.List(path.value_or("."))) names.push_back(std::move(name));
+  for (std::string& name : front.kernel.List(*path)) names.push_back(std::move(name));
   std::string out(size, '\0');
   size_t used = 0;
   for (auto i = static_cast<size_t>(offset); i < names.size(); ++i) {
@@ -252,7 +256,7 @@ fuse_lowlevel_ops Operations() {
 }  // namespace
 
 absl::Status Serve(Kernel& kernel, const ServeOptions& options) {
-  Front front{.kernel = kernel, .inodes = {}};
+  Front front{.kernel = kernel, .inodes = {}, .open_files = {}};
   const fuse_lowlevel_ops operations = Operations();
   // auto_unmount: a watcher of libfuse's unmounts even if this process is killed.
   char name[] = "sim-node";
@@ -262,6 +266,7 @@ absl::Status Serve(Kernel& kernel, const ServeOptions& options) {
   Stopper stopper(options.exit_on_eof);
   const std::unique_ptr<fuse_session, void (*)(fuse_session*)> session(
       fuse_session_new(&args, &operations, sizeof operations, &front), fuse_session_destroy);
+  fuse_opt_free_args(&args);  // libfuse made a copy of ours
   if (session == nullptr) return absl::InternalError("libfuse made no session");
   if (fuse_session_mount(session.get(), options.mount_point.c_str()) != 0) {
     return absl::InternalError(absl::StrFormat("cannot mount at %s", options.mount_point));

@@ -44,12 +44,16 @@ void Kernel::JoinGroup(const Device& device) {
   groups_[number].members.insert(address);
   vfs_.Link(GroupPath(number) + "/devices/" + address, device.path);
   vfs_.Link(device.path + "/iommu_group", GroupPath(number));
+  if (IommuPath().empty()) return;
+  vfs_.Link(device.path + "/iommu", IommuPath());
+  vfs_.Link(IommuPath() + "/devices/" + address, device.path);
 }
 
 void Kernel::LeaveGroup(const Device& device) {
   const int number = *device.facts.group;
   const auto group = groups_.find(number);
   vfs_.Remove(device.path + "/iommu_group");
+  vfs_.Remove(IommuPath() + "/devices/" + device.facts.address);
   if (group == groups_.end()) return;
   group->second.members.erase(device.facts.address);
   vfs_.Remove(GroupPath(number) + "/devices/" + device.facts.address);
@@ -114,6 +118,9 @@ void Kernel::AddVfioFiles(const DevicePtr& device) {
 void Kernel::RemoveVfioFiles(const DevicePtr& device) {
   const int number = *device->facts.group;
   vfs_.Remove(absl::StrFormat("dev/vfio/devices/vfio%d", device->vfio_index));
+  if (const Node* cdevs = vfs_.Find("dev/vfio/devices"); cdevs && cdevs->children.empty()) {
+    vfs_.Remove("dev/vfio/devices");  // devtmpfs takes away directories that it emptied
+  }
   vfs_.Remove(device->path + "/vfio-dev");
   vfio_indices_.erase(std::exchange(device->vfio_index, -1));
   const auto group = groups_.find(number);

@@ -99,8 +99,9 @@ devices:
   const auto full = made("full");
   CHECK(ReadText(*full, attribute + "/dev") == "242:0\n");
   CHECK(full->Exists("dev/vfio/devices/vfio0"));
+  CHECK(full->Exists("dev/iommu"));
   REQUIRE(Unbind(*full, kCard) == 0);
-  CHECK_FALSE(full->Exists("dev/vfio/devices/vfio0"));
+  CHECK_FALSE(full->Exists("dev/vfio/devices"));
 }
 
 }  // namespace

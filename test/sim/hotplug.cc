@@ -30,7 +30,7 @@ void Kernel::Appear(const DevicePtr& device, Call& call) {
   device->driver_override.clear();
   ShowDevice(device);
   ShowPhysfnLinks(device);
-  OfferToDrivers(device, call);
+  if (drivers_autoprobe_) OfferToDrivers(device, call);
 }
 
 int Kernel::StoreRemove(const DevicePtr& device, std::string_view text, Call& call) {

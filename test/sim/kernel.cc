@@ -55,7 +55,6 @@ void Kernel::Boot(Call& call) {
     ShowPhysfnLinks(Find(facts.address));
     if (facts.sriov_num_vfs > 0) EnableVfs(Find(facts.address), facts.sriov_num_vfs, call);
   }
-  ShowIommu();
   for (const MachineProcess& process : machine_.processes) ShowProcess(process);
   ShowExtras();
 }
@@ -174,7 +173,9 @@ void Kernel::Visit(const Visitor& visit) {
   const std::function<void(const std::string&, const Node&)> walk = [&](const std::string& path,
                                                                         const Node& node) {
     for (const auto& [name, child] : node.children) {
-      const std::string below = path.empty() ? name : path + "/" + name;
+      std::string below = path;
+      if (!below.empty()) below += '/';
+      below += name;
       visit(below, *child, child->show == nullptr ? "" : child->show(call).text);
       walk(below, *child);
     }

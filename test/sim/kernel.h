@@ -58,8 +58,6 @@ struct LogEntry {
 class Kernel {
  public:
   explicit Kernel(Machine machine);
-  Kernel(const Kernel&) = delete;
-  Kernel& operator=(const Kernel&) = delete;
 
   // One write(2). 0 or an errno. Links in `path` are followed.
   int Write(std::string_view path, std::string_view text, const Caller& caller = {});
@@ -166,6 +164,7 @@ class Kernel {
   void ShowNode();
   void ShowBus();
   void ShowIommu();
+  std::string IommuPath() const;
   void ShowNuma();
   void ShowProc();
   void ShowModules();
@@ -178,6 +177,7 @@ class Kernel {
   std::condition_variable changed_;
   bool shut_down_ = false;
   bool quit_ = false;
+  bool drivers_autoprobe_ = true;
   Vfs vfs_;
   Machine machine_;
   FaultTable faults_;

@@ -111,9 +111,21 @@ TEST_CASE("a device that fell off the bus is not found by a rescan", "[sim]") {
   REQUIRE(kernel->Control("remove 0000:01:00.0") == 0);
   CHECK(kernel->Write("sys/bus/pci/rescan", "1") == 0);
   CHECK_FALSE(kernel->Exists(DevicePath(kCard)));
+  CHECK_FALSE(kernel->Exists("sys/class/iommu/dmar0/devices/0000:01:00.0"));
   REQUIRE(kernel->Control("add 0000:01:00.0") == 0);
+  CHECK(kernel->Exists("sys/class/iommu/dmar0/devices/0000:01:00.0"));
   CHECK(DriverOf(*kernel, kCard) == "e1000e");
   CHECK(GroupOf(*kernel, kCard) == "14");
+}
+
+TEST_CASE("with drivers_autoprobe off a new device stays without a driver", "[sim]") {
+  const auto kernel = MakeKernel(kSmallNode);
+  REQUIRE(kernel->Write("sys/bus/pci/drivers_autoprobe", "0") == 0);
+  REQUIRE(kernel->Control("remove 0000:01:00.0") == 0);
+  REQUIRE(kernel->Control("add 0000:01:00.0") == 0);
+  CHECK(DriverOf(*kernel, kCard).empty());
+  CHECK(Probe(*kernel, kCard) == 0);
+  CHECK(DriverOf(*kernel, kCard) == "e1000e");
 }
 
 TEST_CASE("removing a bridge removes everything below it", "[sim]") {

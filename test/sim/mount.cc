@@ -31,6 +31,7 @@ absl::StatusOr<Pipe> MakePipe() {
 
 absl::StatusOr<pid_t> Spawn(std::vector<std::string> words, const Pipe& input, const Pipe& output) {
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
@@ -90,8 +91,7 @@ int SimMount::Stop(int signal) {
 }
 
 SimMount::~SimMount() {
-  input_ = Fd();
-  Stop(0);
+  Stop(SIGTERM);
   ::rmdir(root_.c_str());
 }
 

@@ -17,10 +17,12 @@ class SimMount {
   // Starts it with `arguments` ("--machine", FILE, ...) and waits until the tree can be read.
   static absl::StatusOr<std::unique_ptr<SimMount>> Start(std::vector<std::string> arguments);
 
-  // Unmounts. The process also ends when this one dies: it watches its standard input.
+  // Unmounts. The process would also end if this one died: it watches its standard input.
   ~SimMount();
   SimMount(const SimMount&) = delete;
   SimMount& operator=(const SimMount&) = delete;
+  SimMount(SimMount&&) = delete;
+  SimMount& operator=(SimMount&&) = delete;
 
   const std::string& root() const { return root_; }
 
@@ -29,7 +31,11 @@ class SimMount {
   int Write(const std::string& path, std::string_view text) const;
   int Control(std::string_view command) const { return Write(".control", command); }
 
-  // Ends the process by `signal`, waits for it and gives its exit code; 128 + n for a signal.
+  // Ends the process's standard input.
+  void CloseInput() { input_ = Fd(); }
+
+  // Ends the process by `signal` (0: it ends by itself), waits for it and gives its exit code; 128
+  // + n for a signal.
   int Stop(int signal);
 
  private:

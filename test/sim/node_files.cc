@@ -7,18 +7,6 @@
 #include "test/sim/kernel.h"
 
 namespace vfio_agent::sim {
-namespace {
-
-std::string IommuName(const std::string& kind) {
-  if (kind == "intel") return "dmar0";
-  if (kind == "amd") return "ivhd0";
-  if (kind == "arm-smmu") return "smmu3.0x0000000100000000";
-  if (kind == "virtio") return "iommu0";
-  return "";
-}
-
-}  // namespace
-
 void Kernel::ShowNode() {
   for (const char* directory :
        {"sys/bus/pci/devices", "sys/bus/pci/drivers", "sys/kernel/iommu_groups", "sys/class/iommu",
@@ -26,6 +14,7 @@ void Kernel::ShowNode() {
     vfs_.Directory(directory);
   }
   ShowBus();
+  ShowIommu();
   ShowNuma();
   ShowProc();
   ShowModules();
@@ -36,25 +25,30 @@ void Kernel::ShowBus() {
             [this](std::string_view text, Call& call) { return StoreProbe(text, call); });
   vfs_.File("sys/bus/pci/rescan", 0200, nullptr,
             [this](std::string_view text, Call& call) { return StoreRescan(text, call); });
-  auto autoprobe = std::make_shared<std::string>("1\n");
-  vfs_.File("sys/bus/pci/drivers_autoprobe", 0644, Showing([autoprobe] { return *autoprobe; }),
-            [autoprobe](std::string_view text, Call&) {
-              *autoprobe = text.starts_with('0') ? "0\n" : "1\n";
+  vfs_.File("sys/bus/pci/drivers_autoprobe", 0644,
+            Showing([this] { return std::string(drivers_autoprobe_ ? "1\n" : "0\n"); }),
+            [this](std::string_view text, Call&) {
+              drivers_autoprobe_ = !text.starts_with('0');
               return 0;
             });
 }
 
+// Where the IOMMU's own directory is; empty without one. Its "devices" are filled as devices join
+// their groups.
+std::string Kernel::IommuPath() const {
+  const std::string above = "sys/devices/virtual/iommu/";
+  if (machine_.iommu == "intel") return above + "dmar0";
+  if (machine_.iommu == "amd") return above + "ivhd0";
+  if (machine_.iommu == "arm-smmu") return above + "smmu3.0x0000000100000000";
+  if (machine_.iommu == "virtio") return above + "iommu0";
+  return "";
+}
+
 void Kernel::ShowIommu() {
-  const std::string name = IommuName(machine_.iommu);
-  if (name.empty()) return;
-  const std::string path = "sys/devices/virtual/iommu/" + name;
-  vfs_.Link("sys/class/iommu/" + name, path);
+  const std::string path = IommuPath();
+  if (path.empty()) return;
+  vfs_.Link("sys/class/iommu/" + path.substr(path.rfind('/') + 1), path);
   vfs_.Directory(path + "/devices");
-  for (const auto& [address, device] : devices_) {
-    if (device->present && device->facts.group) {
-      vfs_.Link(path + "/devices/" + address, device->path);
-    }
-  }
   if (machine_.iommu == "intel") {
     vfs_.Text(path + "/intel-iommu/version", "1:0\n");
     vfs_.Text(path + "/intel-iommu/address", "fed90000\n");

@@ -19,6 +19,8 @@ class Stopper {
   ~Stopper();
   Stopper(const Stopper&) = delete;
   Stopper& operator=(const Stopper&) = delete;
+  Stopper(Stopper&&) = delete;
+  Stopper& operator=(Stopper&&) = delete;
 
   // Calls `stop` once when it is time, on another thread, and from then on interrupts the
   // starting thread's system calls until Finish(): libfuse waits there without looking.

@@ -46,6 +46,7 @@ void Kernel::Unlock(const DevicePtr& device) {
 int Kernel::Suffer(const DevicePtr& device, const std::string& op, Call& call) {
   const std::optional<Fault> fault = faults_.Take(device->facts.address, op);
   if (!fault) return 0;
+  device->released = false;
   const auto wait = [&](std::chrono::milliseconds time) {
     const Clock::time_point end = After(time);
     return WaitUntil([&] { return device->released || !device->present || Clock::now() >= end; },
@@ -70,6 +71,7 @@ int Kernel::Suffer(const DevicePtr& device, const std::string& op, Call& call) {
 
 // A vfio driver's remove waits until whoever has the device open has closed it.
 int Kernel::WaitForHolders(const DevicePtr& device, Call& call) {
+  device->released = false;
   return WaitUntil(
       [&] {
         const auto driver = drivers_.find(device->driver);

@@ -106,7 +106,8 @@ int RegisterThenMain(int argc, char** argv, char** envp) {
 }  // namespace
 
 // A constructor of this library would run before GLib's own, which registering needs: the types
-// are registered at the start of main() instead.
+// are registered at the start of main() instead. Name and parameters are the C library's.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-function-size)
 extern "C" int __libc_start_main(Main main, int argc, char** argv, void (*init)(), void (*fini)(),
                                  void (*rtld_fini)(), void* stack_end) {
   using Start = int (*)(Main, int, char**, void (*)(), void (*)(), void (*)(), void*);

@@ -32,13 +32,13 @@ std::string Label(const json& element, size_t index) {
 
 void Print(const std::string& path, const json& value) {
   if (value.is_object()) {
-    for (const auto& [key, child] : value.items()) {
-      Print(path.empty() ? key : path + "." + key, child);
-    }
+    const std::string prefix = path.empty() ? "" : path + ".";
+    for (const auto& [key, child] : value.items()) Print(prefix + key, child);
   } else if (value.is_array()) {
     std::cout << path << ".size=" << value.size() << "\n";
     for (size_t i = 0; i < value.size(); ++i) {
-      Print(path + "[" + Label(value[i], i) + "]", value[i]);
+      std::string element = path;
+      Print(element.append("[").append(Label(value[i], i)).append("]"), value[i]);
     }
   } else {
     std::cout << path << "=" << Scalar(value) << "\n";

@@ -71,7 +71,7 @@ judge() {
 }
 
 (($# == 1 || $# == 2)) || usage
-build=$(cd "$1" && pwd) || usage
+build=$(cd "$1" 2>/dev/null && pwd) || usage
 work=$build/test/vm
 cache=${VFIO_AGENT_VM_CACHE:-$work/cache}
 image=$work/image.$$

@@ -167,7 +167,7 @@ Fd WatchSignals() {
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGTERM);
   ::sigaddset(&signals, SIGINT);
-  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return Fd(::signalfd(-1, &signals, SFD_CLOEXEC));
 }
 

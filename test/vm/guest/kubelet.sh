@@ -32,7 +32,7 @@ start_kubelet() {
   exec 5<>"$TMP/ask" 6<>"$TMP/answer"
   fake-kubelet --dir "$TMP/plugins" <&5 >&6 2>"$TMP/kubelet.log" &
   echo $! >>"$TMP/pids"
-  read_answer 30
+  read_answer 15
   case $answer in *'"ready":true'*) ;; *) fail "the fake kubelet is not ready: $answer" ;; esac
 }
 
@@ -45,7 +45,7 @@ read_answer() {
 # ask COMMAND...: one command of the fake kubelet; its answer as lines.
 ask() {
   echo "$*" >&5
-  read_answer 60
+  read_answer 45
   echo "$answer" | json-lines >"$TMP/lines"
 }
 

@@ -118,7 +118,7 @@ hold() {
 
 let_go() {
   kill "$holder"
-  until_true 10 said probe.log state=released || fail "vfio-probe did not end"
+  wait "$holder" || fail "vfio-probe: $(tail -n 1 "$TMP/probe.log")"
 }
 
 # Back to what HOST_DRIVERS says, by hand, whatever the case did; and vfio out of the kernel.

@@ -21,7 +21,7 @@ build_base() {
   local kernel=$1 release=$2 file=$3 stage module path
   [[ $file -nt ${BASH_SOURCE[0]} && $file -nt $kernel/complete ]] && return
   stage=$(new_stage "$file")
-  mkdir -p "$stage"/{bin,dev,proc,sys,run,tmp,etc,lib/modules/"$release"}
+  mkdir -p "$stage"/{bin,dev,proc,sys,run,tmp,etc,var/lib,lib/modules/"$release"}
   cp "$(command -v busybox)" "$stage/bin/"
   for module in $(busybox --list); do
     [[ $module == busybox ]] || ln -s busybox "$stage/bin/$module"

@@ -18,6 +18,9 @@ kernel_groups() {
   expect_group 1 "$LONE_NIC"
   expect_group 2 "$CARD_NIC" "$CARD_AUDIO"
   expect_group 4 "$OPEN_PORT0" "$OPEN_PORT1" "$OPEN_NIC0" "$OPEN_NIC1"
+  expect_group 1 "$SWITCH"
+  expect_group 2 "$SWITCH_PORT0" "$SWITCH_NIC0"
+  expect_group 2 "$SWITCH_PORT1" "$SWITCH_NIC1"
   expect_group 3 "$BRIDGE" "$CONVENTIONAL_NIC" "$CONVENTIONAL_EDU"
   expect_group 1 "$PHYSICAL_FUNCTION"
   expect_group 2 "$H100" "$H100_AUDIO"
@@ -65,7 +68,7 @@ held_by_hand() {
   load_vfio
   bind_by_hand "$LONE_NIC" vfio-pci
   hold "$LONE_NIC"
-  (echo "$LONE_NIC" >"$PCI/drivers/vfio-pci/unbind"; echo "status=$?" >unbound) &
+  (echo "$LONE_NIC" >"$PCI/drivers/vfio-pci/unbind" && echo >unbound) &
   until_true 10 said probe.log event=request || fail "the kernel did not ask for the device"
   [ -e unbound ] && fail "the unbind did not wait for the holder"
   let_go

@@ -12,6 +12,17 @@ bind_h100() {
 }
 check "bind loads vfio-pci and makes the whole group usable for a guest" bind_h100
 
+plan_by_hand() {
+  load_vfio
+  agent plan
+  expect_exit 0
+  sh -e out >by-hand.log 2>&1 || fail "the plan's commands fail: $(tail -n 1 by-hand.log)"
+  expect_usable "$H100"
+  expect_unchanged agent bind
+  expect_exit 0
+}
+check "the printed plan, typed by hand, does what bind would do" plan_by_hand
+
 others_untouched() {
   agent bind
   expect_driver "$H100" vfio-pci
@@ -54,7 +65,7 @@ release_elsewhere() {
   agent bind
   expect_driver "$H100_AUDIO" vfio-pci
   rm -rf "$STATE"
-  agent release
+  agent release "$H100"
   expect_exit 0
   expect_driver "$H100" none
   expect_driver "$H100_AUDIO" snd_hda_intel
@@ -63,11 +74,11 @@ check "release without a record lets the kernel choose the drivers" release_else
 
 lone_nic() {
   select_devices "$LONE_NIC"
-  agent --config config.yaml bind
+  agent bind --config config.yaml
   expect_exit 0
   expect_usable "$LONE_NIC"
   expect_driver "$H100_AUDIO" snd_hda_intel
-  agent --config config.yaml release
+  agent release --config config.yaml
   expect_exit 0
   expect_driver "$LONE_NIC" e1000e
   expect_no_override "$LONE_NIC"
@@ -76,11 +87,11 @@ check "a NIC that the configuration selects goes to vfio-pci and back to e1000e"
 
 two_functions() {
   select_devices "$CARD_NIC"
-  agent --config config.yaml bind
+  agent bind --config config.yaml
   expect_exit 0
   expect_usable "$CARD_NIC"
   expect_usable "$CARD_AUDIO"
-  agent --config config.yaml release
+  agent release --config config.yaml
   expect_exit 0
   expect_driver "$CARD_NIC" e1000e
   expect_driver "$CARD_AUDIO" snd_hda_intel
@@ -91,7 +102,7 @@ half_bound() {
   load_vfio
   bind_by_hand "$CARD_NIC" vfio-pci
   select_devices "$CARD_NIC"
-  agent --config config.yaml bind
+  agent bind --config config.yaml
   expect_exit 0
   expect_usable "$CARD_NIC"
   expect_driver "$CARD_AUDIO" vfio-pci
@@ -100,10 +111,10 @@ check "a group that somebody bound by half is completed" half_bound
 
 several_groups() {
   select_devices "$LONE_NIC" "$CARD_NIC" "$NODE1_NIC"
-  agent --config config.yaml bind
+  agent bind --config config.yaml
   expect_exit 0
   for address in "$LONE_NIC" "$CARD_NIC" "$NODE1_NIC"; do expect_usable "$address"; done
-  agent --config config.yaml release "$NODE1_NIC"
+  agent release --config config.yaml "$NODE1_NIC"
   expect_exit 0
   expect_driver "$NODE1_NIC" e1000e
   expect_driver "$LONE_NIC" vfio-pci
@@ -114,13 +125,13 @@ conventional_bus() {
   driver_of "$BRIDGE"
   before=$driver
   select_devices "$CONVENTIONAL_NIC"
-  agent --config config.yaml bind
+  agent bind --config config.yaml
   expect_exit 0
   expect_driver "$BRIDGE" "$before"
   expect_driver "$CONVENTIONAL_EDU" none
   expect_no_override "$CONVENTIONAL_EDU"
   expect_usable "$CONVENTIONAL_NIC"
-  agent --config config.yaml release
+  agent release --config config.yaml
   expect_driver "$CONVENTIONAL_NIC" e1000
 }
 check "behind a conventional bridge a neighbour without a driver hinders nothing" conventional_bus

@@ -5,7 +5,7 @@ expect_refused() {
   plan --config config.yaml
   expect_exit 0
   expect_line "refusals[$1].address=$2"
-  expect_unchanged agent --config config.yaml bind
+  expect_unchanged agent bind --config config.yaml
   expect_exit 3
   expect_told "$1"
   expect_told "$2"
@@ -27,18 +27,24 @@ resources:
     select: [{address: "$OPEN_NIC0"}]
     allowMembers: [{address: "$OPEN_NIC1"}]
 YAML
-  agent --config config.yaml bind
+  agent bind --config config.yaml
   expect_exit 0
   expect_driver "$OPEN_NIC1" vfio-pci
   expect_driver "$OPEN_PORT0" pcieport
   expect_driver "$OPEN_PORT1" pcieport
   expect_usable "$OPEN_NIC0"
-  agent --config config.yaml release
+  agent release --config config.yaml
   expect_exit 0
   expect_driver "$OPEN_NIC0" e1000e
   expect_driver "$OPEN_NIC1" e1000e
 }
 check "the same group is bound once the configuration allows the member, its ports stay" foreign_allowed
+
+boot_display() {
+  select_devices "$BOOT_DISPLAY"
+  expect_refused boot-display "$BOOT_DISPLAY"
+}
+check "the display that the machine boots with is refused" boot_display
 
 # Virtual functions without a driver: the host's nvme driver finds no resources for them.
 enable_vfs() {
@@ -64,7 +70,7 @@ check "a virtual function is refused without an opt-in" virtual_function
 
 bad_config() {
   printf 'apiVersion: vfio-agent/v1\nresources:\n  - selekt: []\n' >config.yaml
-  expect_unchanged agent --config config.yaml bind
+  expect_unchanged agent bind --config config.yaml
   expect_exit 2
   expect_said err "config.yaml:3"
 }

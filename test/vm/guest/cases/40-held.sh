@@ -20,7 +20,7 @@ check "release refuses a held group and works when the holder is gone" held
 release_blind() {
   select_devices "$LONE_NIC"
   printf 'bind: {unbindTimeout: 2s}\n' >>config.yaml
-  agent --config config.yaml bind
+  agent bind --config config.yaml
   expect_exit 0
   hold "$LONE_NIC"
   timeout 30 unshare -m sh -c "mount -t tmpfs none /proc/$holder &&
@@ -38,14 +38,14 @@ check "an unbind that waits for an unseen holder ends release by its deadline" r
 # While an unbind waits, the kernel lets nobody read the device's driver_override either.
 blocked_unbind() {
   select_devices "$LONE_NIC"
-  agent --config config.yaml bind
+  agent bind --config config.yaml
   expect_exit 0
   hold "$LONE_NIC"
   echo "$LONE_NIC" >"$PCI/drivers/vfio-pci/unbind" &
   until_true 10 said probe.log event=request || fail "the unbind does not wait"
   for command in plan "list groups" "explain $LONE_NIC"; do
     # shellcheck disable=SC2086
-    timeout 20 vfio-agent --config config.yaml $command >out 2>err ||
+    timeout 20 vfio-agent $command --config config.yaml >out 2>err ||
       fail "$command hangs or fails: $(head -n 1 err)"
   done
   let_go
@@ -62,8 +62,8 @@ resources:
 YAML
   start_kubelet
   start_daemon --config config.yaml --resync 1s
-  expect_ask wait nvidia.com/nic 1 60
-  expect_ask wait "$H100_RESOURCE" 1 60
+  expect_ask wait nvidia.com/nic 1 30
+  expect_ask wait "$H100_RESOURCE" 1 30
   hold "$LONE_NIC"
   echo "$LONE_NIC" >"$PCI/drivers/vfio-pci/unbind" &
   until_true 10 said probe.log event=request || fail "the unbind does not wait"

@@ -1,0 +1,147 @@
+#include "agent/config.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+
+#include "agent/settings.h"
+#include "sysfs/status.h"
+#include "test/agent/program.h"
+
+namespace vfio_agent {
+namespace {
+
+std::string ErrorOf(const std::string& yaml) {
+  const absl::StatusOr<Config> config = ParseConfig(yaml, "c.yaml");
+  return config.ok() ? "valid" : Message(config.status());
+}
+
+TEST_CASE("the whole of the documented configuration is read", "[agent]") {
+  const auto config = ParseConfig(R"(
+apiVersion: vfio-agent/v1
+mode: vm-passthrough
+resources:
+  - name: ""
+    domain: nvidia.com
+    select: [{vendor: "10de", class: ["0300", "0302"]}, {address: "0000:65:00.0"}]
+    exclude: [{address: "0000:01:00.0"}]
+    companions: same-slot
+    allowMembers: [{vendor: "15b3"}]
+    sharedGroup: unit
+    vfioDriver: auto
+    numa: false
+aliases: {"10de:3182": GB110_B300_SXM6}
+guard: {override: ["0000:01:00.0"]}
+bind: {unbindTimeout: 10s, parallel: 4, onExit: release}
+kubelet: {devicePluginDir: /d, rootDir: /r}
+metrics: {listen: "127.0.0.1:9431"}
+)",
+                                  "c.yaml");
+  REQUIRE(config.ok());
+  REQUIRE(config->policy.resources.size() == 1);
+  const ResourceRule& rule = config->policy.resources.front();
+  CHECK(rule.select.size() == 2);
+  CHECK(rule.select[0].vendor == 0x10de);
+  CHECK(rule.select[0].classes == std::vector<std::string>{"0300", "0302"});
+  CHECK(rule.exclude[0].address->ToString() == "0000:01:00.0");
+  CHECK(rule.allow_members[0].vendor == 0x15b3);
+  CHECK(rule.shared_group == SharedGroup::kUnit);
+  CHECK_FALSE(rule.numa);
+  CHECK(config->policy.aliases.at("10de:3182") == "GB110_B300_SXM6");
+  CHECK(config->policy.guard_override.size() == 1);
+  CHECK(config->settings.at("bind.unbindTimeout") == "10s");
+  CHECK(config->settings.at("kubelet.devicePluginDir") == "/d");
+}
+
+TEST_CASE("an empty configuration is the built-in one", "[agent]") {
+  const auto config = ParseConfig("", "c.yaml");
+  REQUIRE(config.ok());
+  CHECK(config->policy == DefaultPolicy());
+}
+
+TEST_CASE("mode container offers nothing", "[agent]") {
+  const auto config = ParseConfig("mode: container", "c.yaml");
+  REQUIRE(config.ok());
+  CHECK(config->policy.resources.empty());
+}
+
+TEST_CASE("a wrong configuration is told with file, line, column and path", "[agent]") {
+  struct Row {
+    const char* yaml;
+    const char* error;
+  };
+  const Row row = GENERATE(
+      Row{"resourcez: []", "c.yaml:1:1: resourcez: unknown key"},
+      Row{"resources:\n  - selekt: []", "c.yaml:2:5: resources[0].selekt: unknown key"},
+      Row{"mode: container\nmode: container", "c.yaml:2:1: mode: the key occurs twice"},
+      Row{"mode: vm-vgpu", "not supported by this version"},
+      Row{"mode: {fromNodeLabel: x}", "not supported by this version"},
+      Row{"mode: sideways", "c.yaml:1:7: mode: 'sideways': want container or vm-passthrough"},
+      Row{"resources: 5", "c.yaml:1:12: resources: want a list"},
+      Row{"resources: [{}]", "a resource needs select:"},
+      Row{"resources: [{select: [{}]}]", "a selector needs at least one key"},
+      Row{"resources: [{select: [{vendor: 10dx}]}]", "want four hex digits"},
+      Row{"resources: [{select: [{address: '65:00.0'}]}]", "not a PCI address"},
+      Row{"resources: [{select: [{class: [\"03000\"]}]}]", "hex digits of a PCI class"},
+      Row{"resources: [{select: [{group: x}]}]", "want a group number"},
+      Row{"resources: [{name: bad name, select: [{vendor: '10de'}]}]", "resource name 'bad name'"},
+      Row{"resources: [{domain: UPPER, select: [{vendor: '10de'}]}]", "lower-case DNS name"},
+      Row{"resources: [{select: [{vendor: '10de'}], numa: maybe}]", "want true or false"},
+      Row{"resources: [{select: [{vendor: '10de'}], companions: all}]", "want same-slot"},
+      Row{"resources: [{select: [{vendor: '10de'}], sharedGroup: x}]", "want members or unit"},
+      Row{"resources: [{select: [{vendor: '10de'}], vfioDriver: ../x}]", "a driver's name"},
+      Row{"resources: [{select: [{vendor: '10de'}]}, {select: [{vendor: '10de'}]}]",
+          "selects the same as resources[0]"},
+      Row{"aliases: {2330: X}", "want an id such as"}, Row{"aliases: {'10de:2330': -x-}", "name"},
+      Row{"guard: {override: [x]}", "not a PCI address"},
+      Row{"bind: {unbindTimeout: soon}",
+          "c.yaml:1:23: bind.unbindTimeout: 'soon': want a duration"},
+      Row{"bind: {parallel: 0}", "want a number from 1 to 64"},
+      Row{"bind: {onExit: explode}", "want keep or release"},
+      Row{"kubelet: {devicePluginDir: relative}", "want an absolute path"},
+      Row{"apiVersion: v2", "want vfio-agent/v1"}, Row{"a: [", "c.yaml:"},
+      Row{"{[a]: b}", "a key must be plain text"}, Row{"- a", "want keys and values"});
+  CAPTURE(row.yaml);
+  CHECK_THAT(ErrorOf(row.yaml), Catch::Contains(row.error));
+}
+
+TEST_CASE("aliases that would make very much of a small text are refused", "[agent]") {
+  std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 9; ++i) {
+    const std::string last = "*a" + std::to_string(i - 1);
+    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
+    for (int j = 0; j < 10; ++j) text += (j == 0 ? "" : ", ") + last;
+    text += "]\n";
+  }
+  CHECK_THAT(ErrorOf(text), Catch::Contains("nested too deep"));
+}
+
+TEST_CASE("a missing default file is the built-in configuration, a missing named one an error",
+          "[agent]") {
+  const ScratchDir dir;
+  CHECK_FALSE(ReadConfig(dir.path() + "/none.yaml").ok());
+  if (!std::ifstream(kDefaultConfigFile)) {
+    CHECK(ReadConfig(kDefaultConfigFile)->policy == DefaultPolicy());
+  }
+}
+
+TEST_CASE("flag wins over environment, environment over file, file over default", "[agent]") {
+  SettingSources sources{.file_name = "c.yaml"};
+  CHECK(ResolveSettings(sources).at("bind.parallel").source == "default");
+  sources.file["bind.parallel"] = "2";
+  CHECK(MakeSettings(sources)->parallel == 2);
+  ::setenv("VFIO_AGENT_PARALLEL", "3", 1);
+  CHECK(MakeSettings(sources)->parallel == 3);
+  sources.flags["parallel"] = "4";
+  CHECK(MakeSettings(sources)->parallel == 4);
+  ::unsetenv("VFIO_AGENT_PARALLEL");
+}
+
+TEST_CASE("a wrong setting names its source", "[agent]") {
+  const auto settings = MakeSettings({.flags = {{"resync", "-1s"}}, .file_name = "c.yaml"});
+  REQUIRE_FALSE(settings.ok());
+  CHECK_THAT(Message(settings.status()), Catch::Contains("resync (from --resync)"));
+}
+
+}  // namespace
+}  // namespace vfio_agent

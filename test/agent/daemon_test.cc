@@ -1,0 +1,163 @@
+// The daemon on simulated nodes, with the fake kubelet on the other side.
+#include <csignal>
+
+#include "test/agent/node.h"
+#include "test/kubelet/fake_kubelet.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr absl::Duration kLong = absl::Seconds(30);
+
+// A kubelet of the wanted generation that listens in the node's directory.
+std::unique_ptr<FakeKubelet> StartKubelet(
+    const Node& node, FakeKubelet::Generation generation = FakeKubelet::Generation::k136) {
+  auto kubelet = std::make_unique<FakeKubelet>(
+      FakeKubelet::Options{.dir = node.kubelet_dir(), .generation = generation});
+  REQUIRE(kubelet->Start().ok());
+  return kubelet;
+}
+
+TEST_CASE("the whole way: bind eight GPUs, register, list, allocate", "[node][grpc]") {
+  const auto generation = GENERATE(FakeKubelet::Generation::k136, FakeKubelet::Generation::k137);
+  const Node node("hgx-8gpu");
+  const auto kubelet = StartKubelet(node, generation);
+  const Daemon daemon(node.DaemonArguments());
+  INFO(daemon.Log());
+  REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
+  const auto answer = kubelet->Allocate(kH100, {"0000:d1:00.0", "0000:1b:00.0"});
+  REQUIRE(answer.ok());
+  CHECK(answer->envs().at("PCI_RESOURCE_NVIDIA_COM_GH100_H100_SXM5_80GB") ==
+        "0000:1b:00.0,0000:d1:00.0");
+  REQUIRE(answer->devices_size() == 3);
+  CHECK(answer->devices(0).host_path() == "/dev/vfio/vfio");
+  CHECK(kubelet->PreStart(kH100, {"0000:1b:00.0"}).ok());
+  CHECK_FALSE(kubelet->Allocate(kH100, {"0000:99:00.0"}).ok());
+  CHECK(daemon.CountLines({"event=bind_started"}) == 8);
+  CHECK(daemon.CountLines({"event=bind_done"}) == 8);
+}
+
+TEST_CASE("SIGTERM ends the daemon within two seconds and leaves devices bound", "[node][grpc]") {
+  const Node node("hgx-8gpu");
+  const auto kubelet = StartKubelet(node);
+  Daemon daemon(node.DaemonArguments());
+  REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
+  const std::string writes = node.Writes();
+  daemon.Signal(SIGTERM);
+  CHECK(daemon.WaitForEnd(absl::Seconds(2)) == 0);
+  CHECK(node.DriverOf("0000:1b:00.0") == "vfio-pci");
+  CHECK(node.Writes() == writes);
+}
+
+TEST_CASE("KUBE-02: a restart finds its devices bound and writes nothing", "[node][grpc]") {
+  const Node node("cases/KUBE-02");
+  const auto kubelet = StartKubelet(node);
+  const Daemon daemon(node.DaemonArguments());
+  REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
+  CHECK(node.Writes().empty());
+}
+
+TEST_CASE("onExit: release gives devices back at the end", "[node][grpc]") {
+  const Node node("cases/VIA-05");
+  const auto kubelet = StartKubelet(node);
+  Daemon daemon(node.DaemonArguments({"--on-exit", "release"}));
+  REQUIRE(Eventually([&] { return node.DriverOf("0000:01:00.1") == "vfio-pci"; }, kLong));
+  REQUIRE_FALSE(daemon.WaitForLine({"event=group_ready"}, kLong).empty());
+  daemon.Signal(SIGTERM);
+  CHECK(daemon.WaitForEnd(kLong) == 0);
+  CHECK(node.DriverOf("0000:01:00.0") == "nvidia");
+  CHECK(node.DriverOf("0000:01:00.1") == "snd_hda_intel");
+}
+
+TEST_CASE("a kubelet that comes late, and comes again, gets every unit", "[node][grpc]") {
+  const Node node("hgx-8gpu");
+  const Daemon daemon(node.DaemonArguments());
+  REQUIRE_FALSE(daemon.WaitForLine({"event=group_ready"}, kLong).empty());
+  const auto kubelet = StartKubelet(node);
+  INFO(daemon.Log());
+  REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
+  for (int i = 0; i < 3; ++i) {
+    CAPTURE(i);
+    kubelet->Stop();
+    REQUIRE(kubelet->Start().ok());
+    REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
+  }
+}
+
+TEST_CASE("a member that goes back to its host driver turns its unit unhealthy and is healed",
+          "[node][grpc]") {
+  const Node node("hgx-8gpu");
+  const auto kubelet = StartKubelet(node);
+  const Daemon daemon(node.DaemonArguments());
+  REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
+  const int messages = kubelet->Resources().at(kH100).messages;
+  node.Control("rebind 0000:1b:00.0 nvidia");
+  INFO(daemon.Log());
+  REQUIRE(kubelet->WaitFor(
+      [&](const FakeResources& resources) { return resources.at(kH100).messages > messages; },
+      kLong));
+  REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
+  CHECK(node.DriverOf("0000:1b:00.0") == "vfio-pci");
+}
+
+TEST_CASE("KUBE-04: a device that leaves the bus stays listed, unhealthy, until it is back",
+          "[node][grpc]") {
+  const Node node("hgx-8gpu");
+  const auto kubelet = StartKubelet(node);
+  const Daemon daemon(node.DaemonArguments());
+  REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
+  node.Control("remove 0000:1b:00.0");
+  REQUIRE(kubelet->WaitHealthy(kH100, 7, kLong));
+  CHECK(kubelet->Resources().at(kH100).devices.size() == 8);
+  CHECK_FALSE(kubelet->Allocate(kH100, {"0000:1b:00.0"}).ok());
+  node.Control("add 0000:1b:00.0");
+  INFO(daemon.Log());
+  CHECK(kubelet->WaitHealthy(kH100, 8, kLong));
+}
+
+TEST_CASE("SIGHUP reads the configuration anew; a wrong one is refused and the old one stays",
+          "[node][grpc]") {
+  const Node node("cases/BIND-13");
+  const char kOne[] = "resources: [{select: [{address: \"0000:17:00.0\"}]}]\n";
+  const char kBoth[] = "resources: [{select: [{vendor: \"10de\"}]}]\n";
+  const std::string config = node.dir().Write("config.yaml", kOne);
+  const Daemon daemon(node.DaemonArguments({"--config", config}));
+  INFO(daemon.Log());
+  REQUIRE(Eventually([&] { return node.DriverOf("0000:17:00.0") == "vfio-pci"; }, kLong));
+  CHECK(node.DriverOf("0000:65:00.0") == "nvidia");
+
+  node.dir().Write("config.yaml", "resources: 5\n");
+  daemon.Signal(SIGHUP);
+  CHECK_FALSE(daemon.WaitForLine({"event=config_rejected", "want a list"}, kLong).empty());
+  CHECK(node.DriverOf("0000:65:00.0") == "nvidia");
+
+  node.dir().Write("config.yaml", kBoth);
+  daemon.Signal(SIGHUP);
+  CHECK(Eventually([&] { return node.DriverOf("0000:65:00.0") == "vfio-pci"; }, kLong));
+}
+
+TEST_CASE("nothing is said twice while nothing changes", "[node][grpc]") {
+  const Node node("cases/VIA-17");
+  Daemon daemon(node.DaemonArguments({"--resync", "20ms", "--log-level", "debug"}));
+  REQUIRE_FALSE(daemon.WaitForLine({"event=group_refused"}, kLong).empty());
+  daemon.Signal(SIGHUP);  // one more picture for certain
+  REQUIRE_FALSE(daemon.WaitForLine({"event=config_reloaded"}, kLong).empty());
+  daemon.Signal(SIGTERM);
+  CHECK(daemon.WaitForEnd(kLong) == 0);
+  CHECK(daemon.CountLines({"event=group_refused"}) == 1);
+  CHECK(daemon.CountLines({"event=iommu_on"}) == 1);
+}
+
+TEST_CASE("the log as JSON is one object a line", "[node]") {
+  const Node node("cases/VIA-17");
+  Daemon daemon(node.DaemonArguments({"--log-format", "json"}));
+  const std::string line = daemon.WaitForLine({"group_refused"}, kLong);
+  REQUIRE_FALSE(line.empty());
+  const auto object = nlohmann::json::parse(line);
+  CHECK(object.at("event") == "group_refused");
+  CHECK(object.at("level") == "warning");
+  CHECK(object.at("code") == "foreign-member");
+}
+
+}  // namespace
+}  // namespace vfio_agent

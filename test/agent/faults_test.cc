@@ -1,0 +1,142 @@
+// Writes that fail, block or go wrong: one device pays, the agent and all others do not.
+#include <csignal>
+
+#include "absl/time/clock.h"
+#include "test/agent/node.h"
+#include "test/kubelet/fake_kubelet.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr absl::Duration kLong = absl::Seconds(30);
+constexpr char kBlockForever[] =
+    "faults: [{device: \"0000:1b:00.0\", op: unbind, block: forever, unkillable: true, once: "
+    "true}]\n";
+
+TEST_CASE("eight groups whose unbind takes two seconds each are bound side by side", "[node]") {
+  const Node node("hgx-8gpu", "faults: [{device: \"*\", op: unbind, delay: 2s}]\n");
+  const absl::Time start = absl::Now();
+  CHECK(node.Run({"bind"}).exit_code == 0);
+  CHECK(absl::Now() - start < absl::Seconds(8));  // one after the other: 16 s
+  CHECK(node.DriverOf("0000:df:00.0") == "vfio-pci");
+}
+
+TEST_CASE("BIND-01: an unbind that never returns costs one device and not the agent",
+          "[node][grpc]") {
+  const Node node("hgx-8gpu", kBlockForever);
+  FakeKubelet kubelet({.dir = node.kubelet_dir()});
+  REQUIRE(kubelet.Start().ok());
+  Daemon daemon(node.DaemonArguments({"--unbind-timeout", "1s"}));
+  const std::string line = daemon.WaitForLine({"event=bind_stuck"}, kLong);
+  INFO(daemon.Log());
+  CHECK_THAT(line, Catch::Contains("code=unbind-timeout") && Catch::Contains("0000:1b:00.0") &&
+                       Catch::Contains("from=nvidia to=vfio-pci") && Catch::Contains("step=2/4") &&
+                       Catch::Contains("drivers/nvidia/unbind") && Catch::Contains("remedy="));
+  REQUIRE(kubelet.WaitHealthy(kH100, 7, kLong));
+  CHECK(kubelet.Allocate(kH100, {"0000:43:00.0"}).ok());
+  CHECK_FALSE(kubelet.Allocate(kH100, {"0000:1b:00.0"}).ok());
+  CHECK(daemon.CountLines({"event=bind_started", "group=23"}) == 1);
+
+  SECTION("and when the kernel returns after all, work goes on") {
+    node.Control("release-blocked 0000:1b:00.0");
+    CHECK(kubelet.WaitHealthy(kH100, 8, kLong));
+  }
+  SECTION("and SIGTERM still ends the agent in two seconds") {
+    daemon.Signal(SIGTERM);
+    CHECK(daemon.WaitForEnd(absl::Seconds(2)) == 0);
+    node.Control("release-blocked 0000:1b:00.0");
+  }
+}
+
+TEST_CASE("a stuck child holds none of the agent's sockets open", "[node][grpc]") {
+  const Node node("hgx-8gpu", kBlockForever);
+  FakeKubelet kubelet({.dir = node.kubelet_dir()});
+  REQUIRE(kubelet.Start().ok());
+  Daemon daemon(node.DaemonArguments({"--unbind-timeout", "1s"}));
+  REQUIRE_FALSE(daemon.WaitForLine({"event=bind_stuck"}, kLong).empty());
+  REQUIRE(kubelet.WaitHealthy(kH100, 7, kLong));
+  daemon.Signal(SIGKILL);
+  // The kubelet sees the end of the stream although the child is still in the kernel.
+  CHECK(kubelet.WaitFor([](const FakeResources& resources) { return resources.at(kH100).stopped; },
+                        kLong));
+  node.Control("release-blocked 0000:1b:00.0");
+}
+
+TEST_CASE("bind gives a blocked device up after the deadline and binds the others", "[node]") {
+  const Node node("hgx-8gpu", kBlockForever);
+  const ProgramResult result = node.Run({"bind", "--unbind-timeout", "1s"});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.out,
+             Catch::Contains("group 23: failed") && Catch::Contains("unbind-timeout 0000:1b:00.0"));
+  CHECK(node.DriverOf("0000:43:00.0") == "vfio-pci");
+  node.Control("release-blocked 0000:1b:00.0");
+}
+
+// What a write may answer, and where everything is in the end: as it was before.
+TEST_CASE("a failed step puts the whole group back", "[node]") {
+  struct Row {
+    const char* fault;
+    const char* code;
+  };
+  const Row row = GENERATE(
+      Row{"{device: \"0000:01:00.1\", op: unbind, errno: EBUSY}", "driver-changed"},
+      Row{"{device: \"0000:01:00.1\", op: unbind, errno: EIO}", "driver-changed"},
+      Row{"{device: \"0000:01:00.1\", op: unbind, errno: ENODEV}", "device-gone"},
+      Row{"{device: \"0000:01:00.1\", op: override, errno: EINVAL, once: true}",
+          "override-unsupported"},
+      Row{"{device: \"0000:01:00.1\", op: override, errno: EROFS, once: true}",
+          "permission-denied"},
+      Row{"{device: \"0000:01:00.1\", op: probe, errno: EINVAL, once: true}", "probe-refused"},
+      Row{"{device: \"0000:01:00.1\", op: drivers_probe, errno: EINVAL, once: true}",
+          "probe-refused"},
+      Row{"{device: \"0000:01:00.1\", op: probe, taken_by: snd_hda_intel, once: true}",
+          "driver-changed"});
+  CAPTURE(row.fault);
+  const Node node("cases/VIA-05", "faults: [" + std::string(row.fault) + "]\n");
+  const ProgramResult result = node.Run({"bind"});
+  INFO(result.out << result.err << node.Writes());
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.out, Catch::Contains(row.code));
+  CHECK_THAT(result.err, Catch::Contains("event=bind_failed") && Catch::Contains("try="));
+  CHECK(node.DriverOf("0000:01:00.0") == "nvidia");
+  CHECK(node.DriverOf("0000:01:00.1") == "snd_hda_intel");
+  CHECK(node.OverrideOf("0000:01:00.0") == "(null)\n");
+  CHECK(node.OverrideOf("0000:01:00.1") == "(null)\n");
+}
+
+TEST_CASE("members that others had bound stay bound when the bind of the rest fails", "[node]") {
+  const Node node("cases/VIA-01",
+                  "faults: [{device: \"0000:01:00.1\", op: unbind, errno: EBUSY}]\n");
+  CHECK(node.Run({"bind"}).exit_code == 1);
+  CHECK(node.DriverOf("0000:01:00.0") == "vfio-pci");
+  CHECK(node.DriverOf("0000:01:00.1") == "snd_hda_intel");
+}
+
+TEST_CASE("the daemon tries a failed group again, later each time", "[node]") {
+  const Node node("cases/VIA-05",
+                  "faults: [{device: \"0000:01:00.1\", op: unbind, errno: EBUSY, count: 1}]\n");
+  const Daemon daemon(node.DaemonArguments());
+  CHECK_THAT(daemon.WaitForLine({"event=bind_failed"}, kLong),
+             Catch::Contains("next=\"put back; tried again in 1s\""));
+  CHECK(Eventually([&] { return node.DriverOf("0000:01:00.1") == "vfio-pci"; }, kLong));
+}
+
+TEST_CASE("a device that vanishes in the middle of its bind hurts no other", "[node]") {
+  const Node node("hgx-8gpu", "faults: [{device: \"0000:1b:00.0\", op: unbind, vanish: true}]\n");
+  const ProgramResult result = node.Run({"bind"});
+  CHECK(result.exit_code == 1);
+  CHECK(node.DriverOf("0000:43:00.0") == "vfio-pci");
+}
+
+TEST_CASE("without a place to note origins nothing is written to the kernel", "[node]") {
+  const Node node("cases/VIA-05");
+  const std::string file = node.dir().Write("not-a-directory", "");
+  const ProgramResult result =
+      RunAgent({"bind", "--root", node.root(), "--state-dir", file + "/state"});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err, Catch::Contains("nothing was changed"));
+  CHECK(node.Writes().empty());
+}
+
+}  // namespace
+}  // namespace vfio_agent

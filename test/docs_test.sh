@@ -1,0 +1,123 @@
+#!/bin/bash
+# What the documents say is what the program has: codes, events, flags, settings, examples, links.
+#
+#   test/docs_test.sh VFIO_AGENT
+set -euo pipefail
+agent=$1
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+guide=packaging/OPERATING.md
+manual=packaging/vfio-agent.8
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+complain() {
+  echo "$*"
+  failed=$((failed + 1))
+}
+
+# A source file as one line: how it is broken into lines is not this test's matter.
+flat() { tr -s '\n ' ' ' <"$1"; }
+
+code_names() { flat iommu/code.cc | grep -oE '\{Code::k[A-Za-z0-9]+, "[a-z0-9-]+"' | cut -d'"' -f2; }
+
+# The names that report.cc returns or assigns; what it passes to With() are keys.
+event_names() {
+  flat agent/report.cc | tr ';{}' '\n' | grep -E 'return |\bname = ' |
+    sed -E 's/With\("[a-z_]*"//g' | grep -oE '"[a-z]+(_[a-z]+)*"' | tr -d '"'
+}
+
+setting_keys() { flat agent/settings.cc | grep -oE '\{"[a-z-]+", "[a-zA-Z.]+",' | cut -d'"' -f4; }
+
+# The ### headings below one ## heading of the guide.
+headings() {
+  awk -v section="## $1" '/^## / { inside = ($0 == section) } inside && sub(/^### /, "")' "$guide"
+}
+
+# compare WHAT SECTION NAMES: each name has its heading, once, and no heading is left over.
+compare() {
+  local name
+  sort -u <<<"$3" >"$work/names"
+  headings "$2" | sort >"$work/headings"
+  [[ -s $work/names ]] || complain "no $1 found in the sources"
+  while read -r name; do complain "$guide: the $1 $name has no section"; done \
+    < <(comm -23 "$work/names" <(sort -u "$work/headings"))
+  while read -r name; do complain "$guide: '### $name' is no $1, or stands twice"; done \
+    < <(comm -13 "$work/names" "$work/headings")
+}
+
+commands() { "$agent" --help | awk '/^Subcommands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }'; }
+
+# The help of the program and of each command.
+all_help() {
+  local command
+  "$agent" --help
+  for command in $(commands); do "$agent" "$command" --help; done
+  "$agent" config check --help
+}
+
+check_manual() {
+  local word text
+  text=$(sed 's/\\-/-/g' "$manual")
+  while read -r word; do
+    grep -qE -- "(^|[^a-z-])$word([^a-z-]|$)" <<<"$text" || complain "$manual: $word is missing"
+  done < <(all_help | grep -oE -- '--[a-z]+(-[a-z]+)*|^  [a-z]+ ' | tr -d ' ' | sort -u)
+  # man's own complaints about the markup.
+  command -v man >/dev/null || return 0
+  MANWIDTH=100 LC_ALL=C.UTF-8 man --warnings -l "$manual" >"$work/page" 2>"$work/warnings" || true
+  [[ ! -s $work/warnings ]] || complain "$manual: $(cat "$work/warnings")"
+}
+
+# Each setting by its variable and its key, each with its default.
+check_settings() {
+  local word
+  while read -r word; do
+    grep -qF "\`$word\`" "$guide" || complain "$guide: the setting $word is missing"
+  done < <(
+    "$agent" run --help | grep -oE 'VFIO_AGENT_[A-Z_]+' | sort -u
+    setting_keys
+  )
+}
+
+check_config() {
+  "$agent" config check --config "$1" >"$work/check" 2>&1 || complain "$2: $(cat "$work/check")"
+}
+
+check_examples() {
+  check_config packaging/config.example.yaml packaging/config.example.yaml
+  # It claims to show the defaults.
+  diff <("$agent" config show --config packaging/config.example.yaml) \
+    <("$agent" config show --config /dev/null) || complain "packaging/config.example.yaml: no defaults"
+  # The ConfigMap's text, without its indentation.
+  awk '/^  config.yaml: \|/ { on = 1; next } on && !/^(    |$)/ { on = 0 } on' \
+    packaging/vfio-agent.yaml | sed 's/^    //' >"$work/config.yaml"
+  [[ -s $work/config.yaml ]] || complain "packaging/vfio-agent.yaml: no config.yaml found"
+  check_config "$work/config.yaml" "packaging/vfio-agent.yaml, config.yaml"
+}
+
+# The name by which a heading is linked to.
+anchors() { sed -nE 's/^#+ //p' "$1" | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9_\n-'; }
+
+check_links() {
+  local document target
+  for document in "$@"; do
+    anchors "$document" >"$work/anchors"
+    while read -r target; do
+      case $target in
+        \#*) grep -qxF -- "${target#\#}" "$work/anchors" && continue ;;
+        http*) continue ;;
+        *) [[ -e $(dirname "$document")/$target ]] && continue ;;
+      esac
+      complain "$document: the link to $target leads nowhere"
+    done < <(grep -oE '\]\([^)]+\)' "$document" | sed -E 's/^..(.*).$/\1/' | sort -u)
+  done
+}
+
+compare code "Refusal codes" "$(code_names)"
+compare event "Log events" "$(event_names)"
+check_manual
+check_settings
+check_examples
+check_links README.md CHANGELOG.md "$guide"
+echo "$(code_names | wc -l) codes, $(event_names | sort -u | wc -l) events, $failed complaints"
+((failed == 0))
