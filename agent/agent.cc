@@ -1,5 +1,6 @@
 #include "agent/agent.h"
 
+#include <malloc.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -87,7 +88,9 @@ void Agent::OnSignal() {
     if (info.ssi_signo == SIGHUP) {
       Reload();
     } else {
-      Log(AgentStopping(info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT"));
+      const bool keep = session_.settings().on_exit == OnExit::kKeep;
+      Log(AgentStopping(info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT",
+                        keep ? "devices stay bound" : "what nobody holds is released"));
       loop_.Stop();
     }
   }
@@ -127,6 +130,7 @@ void Agent::Turn() {
 void Agent::Reconcile(absl::Time now) {
   changed_ = false;
   last_reconcile_ = now;
+  picture_.reset();  // two at once would double the memory of a large node
   std::vector<std::string> notes;
   absl::StatusOr<Picture> picture = session_.Take(notes);
   if (!picture.ok()) {
@@ -140,6 +144,15 @@ void Agent::Reconcile(absl::Time now) {
   for (const Event& event : transitions_.Compare(*picture_, notes)) Log(event);
   offers_ = MakeOffers(picture_->plan, picture_->facts, offers_);
   plugins_->Set(offers_);
+  // What is served needs the offers only. A picture is made of many small pieces: give them back.
+  if (!HasWork()) picture_.reset();
+  ::malloc_trim(0);
+}
+
+bool Agent::HasWork() const {
+  const auto to_undo = [](const auto& entry) { return !entry.second.undo.empty(); };
+  return std::ranges::count(picture_->plan.groups, Verdict::kBind, &GroupPlan::verdict) > 0 ||
+         std::ranges::any_of(groups_, to_undo);
 }
 
 void Agent::StartJobs(absl::Time now) {
@@ -206,7 +219,8 @@ void Agent::OnBindFailed(const JobEvent& event, GroupState& state, absl::Time no
     if (event.done > 0) state.undo = MovedBy(event.job.actions);
     next = absl::StrFormat("put back; tried again in %s", absl::FormatDuration(wait));
   }
-  Log(JobEnded(event, picture_->facts, next));
+  static const NodeFacts kNone;
+  Log(JobEnded(event, picture_ ? picture_->facts : kNone, next));
 }
 
 void Agent::StepPlugins(absl::Time now) {
@@ -214,7 +228,7 @@ void Agent::StepPlugins(absl::Time now) {
     Log(PluginSeen(event));
     if (event.kind != PluginEvent::Kind::kDirectoryReplaced) continue;
     // A mount in a pod goes on showing the old directory: only a new container sees the new one.
-    Log(AgentStopping("the kubelet's directory was replaced; restart to see the new one"));
+    Log(AgentStopping("the kubelet's directory was replaced", "a restart sees the new one"));
     exit_code_ = kExitFailed;
     loop_.Stop();
   }

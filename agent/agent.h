@@ -42,6 +42,7 @@ class Agent {
   absl::Time Deadline() const;
 
   void Reconcile(absl::Time now);
+  bool HasWork() const;  // something is to be bound or put back
   void StartJobs(absl::Time now);
   void StartBind(const GroupPlan& group, absl::Time now);
   void StartUndo(int group, GroupState& state, absl::Time now);
@@ -57,7 +58,7 @@ class Agent {
   std::unique_ptr<Plugins> plugins_;
   OriginStore origins_;
   Transitions transitions_;
-  std::optional<Picture> picture_;
+  std::optional<Picture> picture_;  // kept only while there is work that needs it
   std::vector<Offer> offers_;
   std::map<int, GroupState> groups_;
   bool changed_ = true;  // something asks for a new picture

@@ -141,10 +141,28 @@ size_t Distance(std::string_view a, std::string_view b) {
 
 void Suggest(const CLI::App& app, std::string_view word) {
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (Distance(word, sub->get_name()) <= 2) {
+    const size_t distance = Distance(word, sub->get_name());
+    if (distance == 0) return;  // the word is right, what follows it is not
+    if (distance <= 2) {
       std::cerr << "vfio-agent: did you mean '" << sub->get_name() << "'?\n";
     }
   }
+}
+
+int Help(const std::string& overview, const CLI::App& app, const std::vector<std::string>& words) {
+  if (words.empty()) {
+    std::cout << overview;
+    return kExitDone;
+  }
+  const std::vector<const CLI::App*> found = app.get_subcommands(
+      [&words](const CLI::App* sub) { return sub->get_name() == words.front(); });
+  if (found.empty()) {
+    PrintError("no subcommand is called '" + words.front() + "'");
+    Suggest(app, words.front());
+    return kExitUsage;
+  }
+  std::cout << found.front()->help();
+  return kExitDone;
 }
 
 }  // namespace
@@ -169,7 +187,9 @@ int RunMain(int argc, char** argv) {
                       parsed)] = ConfigShowCommand;
   const CLI::App* const version =
       AddCommand(app, {"version", "print the version", nullptr, nullptr, nullptr}, parsed);
-  const CLI::App* const help = app.add_subcommand("help", "print this text");
+  CLI::App* const help = app.add_subcommand("help", "print this text, or that of a subcommand");
+  help->add_option("SUBCOMMAND", parsed.invocation.arguments, "run, plan, …");
+  const std::string overview = app.help();  // once something is parsed it would be the subcommand's
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -177,7 +197,7 @@ int RunMain(int argc, char** argv) {
     if (code != 0 && argc > 1) Suggest(app, argv[1]);
     return code == 0 ? kExitDone : kExitUsage;
   }
-  if (help->parsed()) std::cout << app.help();
+  if (help->parsed()) return Help(overview, app, parsed.invocation.arguments);
   if (version->parsed()) return VersionCommand(OutputOf(parsed.output));
   for (const auto& [sub, handler] : handlers) {
     if (sub->parsed()) return RunWithSession(parsed, handler);

@@ -112,9 +112,9 @@ Event AgentStarted(const Session& session) {
       .With("kubelet", session.settings().device_plugin_dir);
 }
 
-Event AgentStopping(const std::string& why) {
+Event AgentStopping(const std::string& why, const std::string& next) {
   Event event{.name = "agent_stopping"};
-  return event.With("why", why).With("next", "devices stay bound");
+  return event.With("why", why).With("next", next);
 }
 
 Event ReadFailed(const std::string& error) {

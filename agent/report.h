@@ -12,7 +12,7 @@
 namespace vfio_agent {
 
 Event AgentStarted(const Session& session);
-Event AgentStopping(const std::string& why);
+Event AgentStopping(const std::string& why, const std::string& next);
 Event ReadFailed(const std::string& error);      // read_failed
 Event Note(const std::string& text);             // note
 Event SnapshotSkipped(const std::string& what);  // snapshot_skipped

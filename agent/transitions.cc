@@ -1,5 +1,7 @@
 #include "agent/transitions.h"
 
+#include <functional>
+
 #include "absl/strings/str_format.h"
 #include "agent/report.h"
 
@@ -14,10 +16,10 @@ std::string KeyOf(const GroupPlan& group) {
 }  // namespace
 
 bool Transitions::IsNew(const std::string& key, const Event& event) {
-  const auto [entry, fresh] = last_.try_emplace(key, event);
-  if (fresh) return true;
-  if (entry->second == event) return false;
-  entry->second = event;
+  const size_t line = std::hash<std::string>()(ToText(event));
+  const auto [entry, fresh] = last_.try_emplace(key, line);
+  if (!fresh && entry->second == line) return false;
+  entry->second = line;
   return true;
 }
 

@@ -17,10 +17,10 @@ class Transitions {
   std::vector<Event> Compare(const Picture& picture, const std::vector<std::string>& notes);
 
  private:
-  // Keeps `event` under `key`; true where it differs from the last one there.
+  // Keeps `event`'s line under `key`; true where it differs from the last one there.
   bool IsNew(const std::string& key, const Event& event);
 
-  std::map<std::string, Event> last_;
+  std::map<std::string, size_t> last_;  // hashes of lines: there may be thousands of groups
 };
 
 }  // namespace vfio_agent

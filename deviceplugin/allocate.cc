@@ -52,6 +52,7 @@ absl::StatusOr<std::vector<const OfferedUnit*>> FindUnits(const IndexedOffer& of
     }
   }
   std::vector<const OfferedUnit*> units;
+  units.reserve(positions.size());
   for (const size_t position : positions) units.push_back(&offer.unit(position));
   return units;
 }

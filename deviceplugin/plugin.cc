@@ -84,24 +84,19 @@ absl::Time Plugin::Advance(absl::Time now, double jitter, std::vector<PluginEven
   for (;;) {
     const bool awaited = registration_.phase() == Registration::Phase::kAwaitList;
     const Registration::Step step = registration_.Next(now);
-    if (awaited && registration_.phase() == Registration::Phase::kDown) {
+    if (step.kind == Registration::Step::Kind::kWait) return step.until;
+    if (step.kind == Registration::Step::Kind::kRegister) {
+      Register();
+      registration_.On(Event::kRegisterSent, now, jitter);
+      continue;
+    }
+    if (awaited) {
       events.push_back(Failure(absl::DeadlineExceededError(
           "the kubelet accepted the registration but does not watch the list")));
     }
-    switch (step.kind) {
-      case Registration::Step::Kind::kWait:
-        return step.until;
-      case Registration::Step::Kind::kServe: {
-        const absl::Status status = Serve();
-        registration_.On(status.ok() ? Event::kServed : Event::kServeFailed, now, jitter);
-        if (!status.ok()) events.push_back(Failure(status));
-        break;
-      }
-      case Registration::Step::Kind::kRegister:
-        Register();
-        registration_.On(Event::kRegisterSent, now, jitter);
-        break;
-    }
+    const absl::Status served = Serve();
+    registration_.On(served.ok() ? Event::kServed : Event::kServeFailed, now, jitter);
+    if (!served.ok()) events.push_back(Failure(served));
   }
 }
 

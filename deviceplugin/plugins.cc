@@ -32,15 +32,11 @@ Plugins::~Plugins() { Shutdown(absl::ZeroDuration()); }
 void Plugins::Set(std::vector<Offer> offers) {
   std::set<std::string> told;
   for (Offer& offer : offers) {
-    told.insert(offer.resource);
-    std::unique_ptr<Plugin>& plugin = plugins_[offer.resource];
-    if (plugin == nullptr) {
-      if (offer.units.empty()) {
-        plugins_.erase(offer.resource);
-        continue;
-      }
-      plugin = std::make_unique<Plugin>(offer.resource, *context_);
-    }
+    const std::string resource = offer.resource;
+    told.insert(resource);
+    if (offer.units.empty() && !plugins_.contains(resource)) continue;
+    std::unique_ptr<Plugin>& plugin = plugins_[resource];
+    if (plugin == nullptr) plugin = std::make_unique<Plugin>(resource, *context_);
     plugin->Set(std::move(offer));
   }
   for (const auto& [resource, plugin] : plugins_) {

@@ -182,6 +182,7 @@ std::vector<Block> MakeBlocks(const IndexedOffer& offer, const Field& field, Car
 std::vector<size_t> ChooseFrom(const std::vector<Block>& blocks, std::vector<Place> taken,
                                size_t want) {
   std::vector<const Block*> pointers;
+  pointers.reserve(blocks.size());
   for (const Block& block : blocks) pointers.push_back(&block);
   Chooser chooser(std::move(taken));
   chooser.Choose(pointers, 0, want);

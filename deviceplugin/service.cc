@@ -37,7 +37,8 @@ absl::StatusOr<std::vector<const OfferedUnit*>> FindVerified(const IndexedOffer&
                                                              const std::vector<std::string>& ids) {
   ASSIGN_OR_RETURN(std::vector<const OfferedUnit*> units, FindUnits(offer, ids));
   for (const OfferedUnit* unit : units) {
-    RETURN_IF_ERROR(Annotate(VerifyUnit(tree, *unit), offer.offer().resource));
+    const absl::Status status = VerifyUnit(tree, *unit);
+    if (!status.ok()) return Annotate(status, offer.offer().resource);
   }
   return units;
 }

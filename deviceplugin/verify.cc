@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_format.h"
 #include "sysfs/paths.h"
-#include "sysfs/status.h"
 #include "sysfs/tree.h"
 
 namespace vfio_agent {
@@ -50,12 +49,13 @@ absl::Status VerifyUnit(const Tree& tree, const OfferedUnit& unit) {
         absl::StrFormat("%s: %s is no member of IOMMU group %d", unit.id, address, unit.group));
   }
   for (const std::string& member : unit.members) {
-    RETURN_IF_ERROR(VerifyGroup(tree, unit, member));
-    RETURN_IF_ERROR(VerifyDriver(tree, unit, member));
+    absl::Status status = VerifyGroup(tree, unit, member);
+    if (status.ok()) status = VerifyDriver(tree, unit, member);
+    if (!status.ok()) return status;
   }
   for (const std::string& node : unit.nodes) {
-    // The tree's paths are relative to its root.
-    if (tree.Exists(std::string_view(node).substr(1))) continue;
+    const std::string_view path = node;
+    if (tree.Exists(path.substr(1))) continue;  // the tree's paths are relative to its root
     return absl::FailedPreconditionError(
         absl::StrFormat("%s: the device node %s is missing", unit.id, node));
   }

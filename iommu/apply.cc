@@ -23,7 +23,13 @@ struct Step {
   }
 
   absl::Status operator()(const Unbind& a) const {
-    return writer.Write(UnbindPath(a.driver), a.device.ToString());
+    const absl::Status status = writer.Write(UnbindPath(a.driver), a.device.ToString());
+    // The kernel gives one answer for a device that is gone and for one that left this driver.
+    if (ErrnoOf(status) == ENODEV && tree.Exists(DeviceDir(a.device))) {
+      return absl::AbortedError(
+          absl::StrFormat("%s is not on %s any more", a.device.ToString(), a.driver));
+    }
+    return status;
   }
 
   absl::Status operator()(const Probe& a) const {

@@ -1,10 +1,15 @@
 #include "sysfs/holders.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "sysfs/paths.h"
+#include "sysfs/status.h"
 #include "sysfs/tree.h"
 
 namespace vfio_agent {
@@ -31,10 +36,17 @@ void AddHolder(std::vector<Holder>& holders, const Tree& tree, int pid) {
   holders.push_back({.pid = pid, .command = command.ok() ? *command : "unknown"});
 }
 
+// The first process namespace has a fixed number (PROC_PID_INIT_INO, include/linux/proc_ns.h).
+bool SeesAllProcesses(const Tree& tree) {
+  if (!tree.is_host()) return true;
+  const absl::StatusOr<std::string> name = tree.ReadLink("proc/self/ns/pid");
+  return name.ok() && *name == "pid:[4026531836]";
+}
+
 }  // namespace
 
 VfioHolders FindVfioHolders(const Tree& tree, const NodeFacts& facts) {
-  VfioHolders holders;
+  VfioHolders holders{.complete = SeesAllProcesses(tree)};
   const absl::StatusOr<std::vector<std::string>> processes = tree.List("proc");
   if (!processes.ok()) return {.complete = false};
   for (const std::string& name : *processes) {
@@ -53,6 +65,10 @@ VfioHolders FindVfioHolders(const Tree& tree, const NodeFacts& facts) {
     }
   }
   return holders;
+}
+
+bool IsGroupOpen(const Tree& tree, int group) {
+  return ErrnoOf(tree.OpenAt(GroupNode(group), O_RDWR).status()) == EBUSY;
 }
 
 }  // namespace vfio_agent

@@ -178,16 +178,20 @@ void ReadConfig(Reader& reader, ConfigReader& config, const TreeDir& dir, PciDev
       device.Class16() == kClassPciBridge || device.Class16() == kClassSemiTransparentBridge;
 }
 
-// The link sys/bus/pci/devices/<address> spells the way from the host bridge down:
-// "../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0". Trees without it tell no parents.
-void ReadPath(const Tree& tree, PciDevice& device) {
-  const absl::StatusOr<std::string> target = tree.ReadLink(DeviceDir(device.address));
-  if (!target.ok()) return;
-  for (const auto& view : absl::StrSplit(*target, '/')) {
+// The directory's real place spells the way from the host bridge down:
+// "/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0". Trees without links tell no parents.
+void ReadPath(const TreeDir& dir, PciDevice& device) {
+  const absl::StatusOr<std::string> place = dir.RealPath();
+  if (!place.ok()) return;
+  for (const auto& view : absl::StrSplit(*place, '/')) {
     const std::string part(view);
-    const absl::StatusOr<PciAddress> address = PciAddress::Parse(part);
-    if (address.ok() && *address != device.address) device.path.push_back(*address);
-    if (part.starts_with("pci") && part.find(':') != std::string::npos) device.root = part;
+    if (part.starts_with("pci") && part.find(':') != std::string::npos) {
+      device.root = part;
+      device.path.clear();
+    } else if (!device.root.empty()) {
+      const absl::StatusOr<PciAddress> address = PciAddress::Parse(part);
+      if (address.ok() && *address != device.address) device.path.push_back(*address);
+    }
   }
   if (!device.path.empty()) device.parent = device.path.back();
 }
@@ -215,7 +219,7 @@ absl::StatusOr<PciDevice> ReadPciDevice(const Tree& tree, ConfigReader& config,
   ReadSriov(reader, device);
   ReadState(reader, tree, device);
   ReadConfig(reader, config, *dir, device);
-  ReadPath(tree, device);
+  ReadPath(*dir, device);
   if (!device.errors.empty() && !tree.Exists(DeviceDir(address))) {
     return absl::NotFoundError(
         absl::StrFormat("%s went away while it was read", address.ToString()));

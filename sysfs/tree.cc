@@ -10,7 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <memory>
+#include <cstddef>
+#include <cstdint>
 
 #include "sysfs/status.h"
 
@@ -48,20 +49,35 @@ std::string LastComponent(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-// readdir(3) reads ahead of what it has returned; errno is the only sign of a failure.
-absl::StatusOr<std::vector<Entry>> ListFd(int fd, std::string_view name) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::fdopendir(::fcntl(fd, F_DUPFD_CLOEXEC, 0)),
-                                                ::closedir);
-  if (dir == nullptr) return ErrnoStatus(absl::StrFormat("opendir %s", name));
-  ::rewinddir(dir.get());
-  std::vector<Entry> entries;
-  errno = 0;
-  while (const dirent* entry = ::readdir(dir.get())) {
-    if (entry->d_name[0] == '.') continue;
-    entries.push_back({.name = entry->d_name, .is_link = entry->d_type == DT_LNK});
+// The head of one record of getdents64(2), the kernel's layout; the name follows, with a NUL.
+// (readdir(3) takes four more system calls a directory.)
+struct RawEntry {
+  uint64_t inode;
+  int64_t offset;
+  uint16_t record_bytes;
+  uint8_t type;
+};
+constexpr size_t kNameAt = offsetof(RawEntry, type) + 1;
+
+void AppendEntries(const char* buffer, size_t size, std::vector<Entry>& entries) {
+  for (size_t at = 0; at < size;) {
+    // The kernel aligns each record for its fields.
+    const auto* const head = reinterpret_cast<const RawEntry*>(buffer + at);
+    const char* const name = buffer + at + kNameAt;
+    at += head->record_bytes;
+    if (name[0] != '.') entries.push_back({.name = name, .is_link = head->type == DT_LNK});
   }
-  if (errno != 0) return ErrnoStatus(absl::StrFormat("readdir %s", name));
-  return entries;
+}
+
+absl::StatusOr<std::vector<Entry>> ListFd(int fd, std::string_view name) {
+  alignas(RawEntry) std::array<char, 16 * 1024> buffer;
+  std::vector<Entry> entries;
+  for (;;) {
+    const ssize_t n = ::syscall(SYS_getdents64, fd, buffer.data(), buffer.size());
+    if (n < 0) return ErrnoStatus(absl::StrFormat("list %s", name));
+    if (n == 0) return entries;
+    AppendEntries(buffer.data(), static_cast<size_t>(n), entries);
+  }
 }
 
 }  // namespace
@@ -134,6 +150,10 @@ absl::StatusOr<std::string> TreeDir::ReadText(const char* name) const {
   const Fd fd(::openat(dir_.get(), name, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
   if (!fd.valid()) return ErrnoStatus(absl::StrFormat("open %s", name));
   return ReadAll(fd.get(), name, 4096);
+}
+
+absl::StatusOr<std::string> TreeDir::RealPath() const {
+  return LinkTarget(AT_FDCWD, absl::StrFormat("/proc/self/fd/%d", dir_.get()).c_str());
 }
 
 absl::StatusOr<std::string> TreeDir::ReadLinkName(const char* name) const {

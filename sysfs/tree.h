@@ -63,8 +63,11 @@ class TreeDir {
   // As Tree's, for names directly below this directory.
   absl::StatusOr<std::string> ReadText(const char* name) const;
   absl::StatusOr<std::string> ReadLinkName(const char* name) const;
-  // Entries in the order in which the kernel gives them.
+  // Entries in the order in which the kernel gives them. Once for each object.
   absl::StatusOr<std::vector<Entry>> List() const;
+
+  // Where the directory is, links resolved, as this process sees it (one look at proc/self/fd).
+  absl::StatusOr<std::string> RealPath() const;
 
   int fd() const { return dir_.get(); }
 

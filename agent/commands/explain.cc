@@ -28,7 +28,8 @@ Json PathJson(const Picture& picture, const PciDevice& device) {
 }
 
 Json GroupJson(const Picture& picture, const Grouping& grouping, const GroupPlan& group) {
-  Json merges = Json::array(), paths = Json::object(), refusals = Json::array();
+  Json merges = Json::array(), paths = Json::object(), refusals = Json::array(),
+       warnings = Json::array();
   for (const Member& member : group.members) {
     paths[member.address.ToString()] =
         PathJson(picture, *FindDevice(picture.facts, member.address));
@@ -37,11 +38,13 @@ Json GroupJson(const Picture& picture, const Grouping& grouping, const GroupPlan
     }
   }
   for (const Refusal& refusal : group.refusals) refusals.push_back(RefusalToJson(refusal));
+  for (const Refusal& warning : group.warnings) warnings.push_back(RefusalToJson(warning));
   return {{"group", group.group ? Json(*group.group) : Json(nullptr)},
           {"verdict", std::string(Name(group.verdict))},
           {"merges", merges},
           {"paths", paths},
-          {"refusals", refusals}};
+          {"refusals", refusals},
+          {"warnings", warnings}};
 }
 
 // A selected device without a group has a plan of its own; another one has none to explain.

@@ -17,12 +17,28 @@
 namespace vfio_agent {
 namespace {
 
-Holders SpellHolders(const VfioHolders& found) {
+// Who holds the groups of `wanted`: the processes that can be seen, and what the kernel says of
+// the rest.
+Holders FindHolders(const Session& session, const NodeFacts& facts,
+                    const std::vector<PciAddress>& wanted) {
+  const VfioHolders found = FindVfioHolders(session.tree(), facts);
   Holders holders;
   for (const auto& [group, list] : found.by_group) {
     for (const Holder& holder : list) {
       holders[group].push_back(absl::StrFormat("pid %d (%s)", holder.pid, holder.command));
     }
+  }
+  for (const PciAddress& address : wanted) {
+    const PciDevice* const device = FindDevice(facts, address);
+    if (device == nullptr || !device->group || holders.contains(*device->group)) continue;
+    if (IsGroupOpen(session.tree(), *device->group)) {
+      holders[*device->group].push_back("a process that cannot be seen from here");
+    }
+  }
+  if (!found.complete) {
+    PrintError(
+        "not all processes can be seen (hostPID, CAP_SYS_PTRACE): holders of a device by "
+        "its cdev may be missed");
   }
   return holders;
 }
@@ -132,13 +148,9 @@ int ReleaseCommand(Session& session) {
     PrintError(Message(wanted.status()));
     return kExitUsage;
   }
-  const VfioHolders holders = FindVfioHolders(session.tree(), picture->facts);
-  if (!holders.complete) {
-    PrintError("the descriptors of some processes cannot be read: a holder may be unseen");
-  }
-  const std::vector<Line> lines =
-      Carry(PlanRelease(picture->facts, *origins, SpellHolders(holders), *wanted), session,
-            picture->facts, store);
+  const std::vector<Line> lines = Carry(
+      PlanRelease(picture->facts, *origins, FindHolders(session, picture->facts, *wanted), *wanted),
+      session, picture->facts, store);
   const Output output = session.invocation().output;
   if (output == Output::kJson || output == Output::kYaml) {
     PrintJson(lines, output);

@@ -81,7 +81,7 @@ TEST_CASE("a failed step puts the whole group back", "[node]") {
   const Row row = GENERATE(
       Row{"{device: \"0000:01:00.1\", op: unbind, errno: EBUSY}", "driver-changed"},
       Row{"{device: \"0000:01:00.1\", op: unbind, errno: EIO}", "driver-changed"},
-      Row{"{device: \"0000:01:00.1\", op: unbind, errno: ENODEV}", "device-gone"},
+      Row{"{device: \"0000:01:00.1\", op: unbind, errno: ENODEV}", "driver-changed"},
       Row{"{device: \"0000:01:00.1\", op: override, errno: EINVAL, once: true}",
           "override-unsupported"},
       Row{"{device: \"0000:01:00.1\", op: override, errno: EROFS, once: true}",

@@ -14,18 +14,18 @@ struct Row {
   std::string shell;
 };
 
-const PciAddress kGpu = At("0000:3b:00.0");
+PciAddress TheGpu() { return At("0000:3b:00.0"); }
 
 const std::vector<Row>& Rows() {
   static const std::vector<Row> rows = {
       {LoadModule{"vfio-pci"}, "modprobe", "vfio-pci", "modprobe vfio-pci"},
-      {SetOverride{kGpu, "vfio-pci"}, "override", "vfio-pci",
+      {SetOverride{TheGpu(), "vfio-pci"}, "override", "vfio-pci",
        "echo vfio-pci > /sys/bus/pci/devices/0000:3b:00.0/driver_override"},
-      {SetOverride{kGpu, ""}, "override", "",
+      {SetOverride{TheGpu(), ""}, "override", "",
        "echo > /sys/bus/pci/devices/0000:3b:00.0/driver_override"},
-      {Unbind{kGpu, "nvidia"}, "unbind", "nvidia",
+      {Unbind{TheGpu(), "nvidia"}, "unbind", "nvidia",
        "echo 0000:3b:00.0 > /sys/bus/pci/drivers/nvidia/unbind"},
-      {Probe{kGpu, "vfio-pci"}, "probe", "vfio-pci",
+      {Probe{TheGpu(), "vfio-pci"}, "probe", "vfio-pci",
        "echo 0000:3b:00.0 > /sys/bus/pci/drivers_probe"},
       {AwaitNode{17}, "await-node", "/dev/vfio/17", "ls -l /dev/vfio/17"},
   };
@@ -47,7 +47,7 @@ TEST_CASE("a step names the device that it is about, where there is one", "[iomm
     const PciAddress* const device = DeviceOf(row.action);
     const bool about_a_device = row.op != "modprobe" && row.op != "await-node";
     REQUIRE((device != nullptr) == about_a_device);
-    if (device != nullptr) CHECK(*device == kGpu);
+    if (device != nullptr) CHECK(*device == TheGpu());
   }
 }
 

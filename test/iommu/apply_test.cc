@@ -13,7 +13,7 @@ namespace vfio_agent {
 namespace {
 
 constexpr char kGpu[] = "0000:3b:00.0";
-const PciAddress kAddress = At(kGpu);
+PciAddress Address() { return At(kGpu); }
 
 // One GPU of group 17 on nvidia, and a kernel to write to.
 struct Bench {
@@ -31,13 +31,14 @@ struct Bench {
   }
 };
 
-const std::vector<Action> kBindSteps = {SetOverride{kAddress, "vfio-pci"},
-                                        Unbind{kAddress, "nvidia"}, Probe{kAddress, "vfio-pci"},
-                                        AwaitNode{17}};
+std::vector<Action> BindSteps() {
+  return {SetOverride{Address(), "vfio-pci"}, Unbind{Address(), "nvidia"},
+          Probe{Address(), "vfio-pci"}, AwaitNode{17}};
+}
 
 TEST_CASE("the steps are written in order, each announced before it is taken", "[iommu]") {
   Bench bench;
-  const Outcome outcome = bench.Run(kBindSteps);
+  const Outcome outcome = bench.Run(BindSteps());
   CHECK(outcome.status.ok());
   CHECK(outcome.done == 4);
   CHECK(bench.seen == std::vector<size_t>{0, 1, 2, 3, 4});
@@ -56,7 +57,7 @@ TEST_CASE("nothing to do is done", "[iommu]") {
 TEST_CASE("the first failure stops all, and its errno is kept", "[iommu]") {
   Bench bench;
   bench.kernel.Fails("sys/bus/pci/drivers/nvidia/unbind", EBUSY);
-  const Outcome outcome = bench.Run(kBindSteps);
+  const Outcome outcome = bench.Run(BindSteps());
   CHECK(outcome.done == 1);
   CHECK(ErrnoOf(outcome.status) == EBUSY);
   CHECK(bench.seen == std::vector<size_t>{0, 1});
@@ -66,7 +67,7 @@ TEST_CASE("the first failure stops all, and its errno is kept", "[iommu]") {
 TEST_CASE("a probe that the kernel answers with success is believed only by the link", "[iommu]") {
   Bench bench;
   bench.kernel.Declines("vfio-pci");
-  const Outcome outcome = bench.Run(kBindSteps);
+  const Outcome outcome = bench.Run(BindSteps());
   CHECK(outcome.done == 2);
   CHECK(absl::IsFailedPrecondition(outcome.status));
   CHECK(Message(outcome.status) == "vfio-pci did not take 0000:3b:00.0");
@@ -74,16 +75,16 @@ TEST_CASE("a probe that the kernel answers with success is believed only by the 
 
 TEST_CASE("another driver that was quicker is Aborted", "[iommu]") {
   Bench bench;
-  const Outcome outcome = bench.Run({Probe{kAddress, "vfio-pci"}});
+  const Outcome outcome = bench.Run({Probe{Address(), "vfio-pci"}});
   CHECK(absl::IsAborted(outcome.status));
   CHECK(Message(outcome.status) == "nvidia took 0000:3b:00.0 instead of vfio-pci");
 }
 
 TEST_CASE("a probe that expects nothing is content with any driver or none", "[iommu]") {
   Bench bench;
-  CHECK(bench.Run({Probe{kAddress, ""}}).status.ok());
+  CHECK(bench.Run({Probe{Address(), ""}}).status.ok());
   bench.kernel.Declines("nvidia");
-  CHECK(bench.Run({Unbind{kAddress, "nvidia"}, Probe{kAddress, ""}}).status.ok());
+  CHECK(bench.Run({Unbind{Address(), "nvidia"}, Probe{Address(), ""}}).status.ok());
 }
 
 TEST_CASE("BIND-07: the override is taken away with a newline, not with nothing", "[iommu]") {
@@ -92,7 +93,7 @@ TEST_CASE("BIND-07: the override is taken away with a newline, not with nothing"
   REQUIRE(bench.kernel.Write(override_file, "vfio-pci\n").ok());
   REQUIRE(bench.kernel.Write(override_file, "").ok());
   CHECK(bench.fake.Read(override_file) == "vfio-pci\n");
-  CHECK(bench.Run({SetOverride{kAddress, ""}}).status.ok());
+  CHECK(bench.Run({SetOverride{Address(), ""}}).status.ok());
   CHECK(bench.fake.Read(override_file) == "(null)\n");
 }
 
@@ -100,7 +101,7 @@ TEST_CASE("the node of the group is waited for until the time is up", "[iommu]")
   Bench bench;
   bench.kernel.WithoutNodes();
   const absl::Time begin = absl::Now();
-  const Outcome outcome = bench.Run(kBindSteps, absl::Milliseconds(40));
+  const Outcome outcome = bench.Run(BindSteps(), absl::Milliseconds(40));
   CHECK(absl::Now() - begin >= absl::Milliseconds(40));
   CHECK(outcome.done == 3);
   CHECK(absl::IsDeadlineExceeded(outcome.status));
@@ -120,24 +121,38 @@ TEST_CASE("a node that appears while it is waited for is enough", "[iommu]") {
 
 TEST_CASE("a module that cannot be loaded is the end of it", "[iommu]") {
   Bench bench;
-  const std::vector<Action> steps = {LoadModule{"vfio-pci"}, SetOverride{kAddress, "vfio-pci"}};
+  const std::vector<Action> steps = {LoadModule{"vfio-pci"}, SetOverride{Address(), "vfio-pci"}};
   CHECK(bench.Run(steps).done == 0);
   bench.kernel.Installs("vfio-pci", "vfio-pci");
   CHECK(bench.Run(steps).done == 2);
 }
 
+TEST_CASE("an unbind from a driver that the device has left is Aborted", "[iommu]") {
+  Bench bench;
+  bench.fake.Driver("nouveau");
+  const Outcome outcome = bench.Run({Unbind{Address(), "nouveau"}});
+  CHECK(absl::IsAborted(outcome.status));
+  CHECK(Message(outcome.status) == "0000:3b:00.0 is not on nouveau any more");
+}
+
+TEST_CASE("an unbind of a device that is gone keeps the kernel's answer", "[iommu]") {
+  Bench bench;
+  bench.fake.Remove("sys/devices/pci0000:3b");
+  CHECK(ErrnoOf(bench.Run({Unbind{Address(), "nvidia"}}).status) == ENODEV);
+}
+
 TEST_CASE("a device that left the bus is noticed at the next write", "[iommu]") {
   Bench bench;
   bench.fake.Remove("sys/devices/pci0000:3b");
-  const Outcome outcome = bench.Run({Probe{kAddress, "vfio-pci"}});
+  const Outcome outcome = bench.Run({Probe{Address(), "vfio-pci"}});
   CHECK(ErrnoOf(outcome.status) == ENODEV);
 }
 
 TEST_CASE("a failed step has a code that tells what an operator can do", "[iommu]") {
   const Action load = LoadModule{"vfio-pci"};
-  const Action override_step = SetOverride{kAddress, "vfio-pci"};
-  const Action unbind = Unbind{kAddress, "nvidia"};
-  const Action probe = Probe{kAddress, "vfio-pci"};
+  const Action override_step = SetOverride{Address(), "vfio-pci"};
+  const Action unbind = Unbind{Address(), "nvidia"};
+  const Action probe = Probe{Address(), "vfio-pci"};
   const Action await_node = AwaitNode{17};
   struct Row {
     Action action;

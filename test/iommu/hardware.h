@@ -19,13 +19,14 @@ struct Part {
   bool multifunction = false;
 };
 
-inline const Fact<PcieType> kRootPort{PcieType::kRootPort};
-inline const Fact<PcieType> kUpstream{PcieType::kUpstream};
-inline const Fact<PcieType> kDownstream{PcieType::kDownstream};
-inline const Fact<PcieType> kPcieToPci{PcieType::kPcieToPci};
-inline const Fact<PcieType> kConventional = Fact<PcieType>::Absent();
-inline const Fact<Acs> kIsolating{Acs{.capability = 0x5f, .control = 0x1d}};
-inline const Fact<Acs> kSwitchedOff{Acs{.capability = 0x5f, .control = 0}};
+inline Fact<PcieType> RootPort() { return Fact<PcieType>(PcieType::kRootPort); }
+inline Fact<PcieType> Upstream() { return Fact<PcieType>(PcieType::kUpstream); }
+inline Fact<PcieType> Downstream() { return Fact<PcieType>(PcieType::kDownstream); }
+inline Fact<PcieType> PcieToPci() { return Fact<PcieType>(PcieType::kPcieToPci); }
+inline Fact<PcieType> Conventional() { return Fact<PcieType>::Absent(); }
+// Every service that the kernel asks for, on; and the same switched off.
+inline Fact<Acs> Isolating() { return Fact<Acs>(Acs{.capability = 0x5f, .control = 0x1d}); }
+inline Fact<Acs> SwitchedOff() { return Fact<Acs>(Acs{.capability = 0x5f, .control = 0}); }
 
 PciDevice MakeFunction(const Part& part);
 NodeFacts MakeHardware(const std::vector<Part>& parts);

@@ -39,7 +39,7 @@ TEST_CASE("a port isolates when every service that it has and the kernel asks fo
                             Row{0x00, 0x00, AcsVerdict::kEnabled, 0},  // lacks all
                             Row{0x01, 0x00, AcsVerdict::kOff, 0x01});
   CAPTURE(row.capability, row.control);
-  for (const Fact<PcieType>& port : {kRootPort, kDownstream}) {
+  for (const Fact<PcieType>& port : {RootPort(), Downstream()}) {
     CHECK(Check(port, Registers(row.capability, row.control)) ==
           AcsState{.verdict = row.verdict, .missing = row.missing});
   }
@@ -47,8 +47,8 @@ TEST_CASE("a port isolates when every service that it has and the kernel asks fo
 
 TEST_CASE("a root or downstream port without the capability isolates nothing", "[iommu]") {
   const AcsState none{.verdict = AcsVerdict::kNoAcs, .missing = kRequiredAcs};
-  CHECK(Check(kRootPort, Fact<Acs>::Absent()) == none);
-  CHECK(Check(kDownstream, Fact<Acs>::Absent()) == none);
+  CHECK(Check(RootPort(), Fact<Acs>::Absent()) == none);
+  CHECK(Check(Downstream(), Fact<Acs>::Absent()) == none);
   CHECK_FALSE(none.Isolates());
 }
 
@@ -59,8 +59,8 @@ TEST_CASE("endpoints and upstream ports need ACS only beside other functions", "
   CHECK(Check(Type(type), Fact<Acs>::Absent(), false).verdict == AcsVerdict::kNotNeeded);
   CHECK(Check(Type(type), Fact<Acs>::Unknown(EACCES), false).verdict == AcsVerdict::kNotNeeded);
   CHECK(Check(Type(type), Fact<Acs>::Absent(), true).verdict == AcsVerdict::kNoAcs);
-  CHECK(Check(Type(type), kSwitchedOff, true).verdict == AcsVerdict::kOff);
-  CHECK(Check(Type(type), kIsolating, true).verdict == AcsVerdict::kEnabled);
+  CHECK(Check(Type(type), SwitchedOff(), true).verdict == AcsVerdict::kOff);
+  CHECK(Check(Type(type), Isolating(), true).verdict == AcsVerdict::kEnabled);
 }
 
 TEST_CASE("conventional PCI and its bridges never isolate, whatever their registers say",
@@ -68,13 +68,13 @@ TEST_CASE("conventional PCI and its bridges never isolate, whatever their regist
   const auto type =
       GENERATE(Fact<PcieType>::Absent(), Type(PcieType::kPcieToPci), Type(PcieType::kPciToPcie),
                Type(PcieType::kRootComplexEventCollector));
-  CHECK(Check(type, kIsolating).verdict == AcsVerdict::kNoAcs);
+  CHECK(Check(type, Isolating()).verdict == AcsVerdict::kNoAcs);
 }
 
 TEST_CASE("what could not be read is unknown: neither isolation nor the lack of it", "[iommu]") {
   for (const AcsState& state :
        {Check(Fact<PcieType>::Unknown(EACCES), Fact<Acs>::Absent()),
-        Check(kRootPort, Fact<Acs>::Unknown(EACCES)),
+        Check(RootPort(), Fact<Acs>::Unknown(EACCES)),
         Check(Type(PcieType::kEndpoint), Fact<Acs>::Unknown(EACCES), true)}) {
     CHECK(state.verdict == AcsVerdict::kUnknown);
     CHECK_FALSE(state.known());

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "sysfs/status.h"
 #include "test/kubelet/fake_plugin.h"
 
 namespace vfio_agent {
@@ -118,31 +119,15 @@ grpc::Status FakeKubelet::Register(const v1beta1::RegisterRequest& request, absl
     const std::unique_lock lock(mutex_);
     ++resources_[plugin->resource].registrations;
     changed_.notify_all();
-    if (stopping_) return Unknown("the kubelet is stopping");
-    if (!refuse_register_.empty()) return Unknown(refuse_register_);
-    if (request.version() != "v1beta1") {
-      return Unknown(
-          absl::StrFormat("requested API version \"%s\" is not supported by kubelet. "
-                          "Supported version is [\"v1beta1\"]",
-                          request.version()));
-    }
-    const std::string wrong = CheckResourceName(plugin->resource);
+    const std::string wrong = WhyRefused(request);
     if (!wrong.empty()) return Unknown(wrong);
-    std::vector<PluginPtr>& known = connected_[plugin->resource];
-    if (options_.generation == Generation::k137) {
-      const auto same = [&](const PluginPtr& old) { return old->endpoint == plugin->endpoint; };
-      if (std::ranges::any_of(known, same)) return grpc::Status::OK;
-    } else {
-      known.clear();  // its stream goes on all the same
-    }
-    known.push_back(plugin);
-    all_.push_back(plugin);
+    if (!Connect(plugin)) return grpc::Status::OK;
   }
   const absl::Status dialled = DialBack(*plugin, deadline);
   const std::unique_lock lock(mutex_);
   if (!dialled.ok() || stopping_) {
     if (options_.generation == Generation::k137) std::erase(connected_[plugin->resource], plugin);
-    return Unknown(std::string(dialled.message()));
+    return Unknown(Message(dialled));
   }
   FakeResource& resource = resources_[plugin->resource];
   resource.endpoint = plugin->endpoint;
@@ -151,6 +136,31 @@ grpc::Status FakeKubelet::Register(const v1beta1::RegisterRequest& request, absl
   if (!ignore_lists_) plugin->reader = std::thread([this, plugin] { Watch(plugin); });
   changed_.notify_all();
   return grpc::Status::OK;
+}
+
+// With mutex_ held, as Connect().
+std::string FakeKubelet::WhyRefused(const v1beta1::RegisterRequest& request) const {
+  if (stopping_) return "the kubelet is stopping";
+  if (!refuse_register_.empty()) return refuse_register_;
+  if (request.version() == "v1beta1") return CheckResourceName(request.resource_name());
+  return absl::StrFormat(
+      "requested API version \"%s\" is not supported by kubelet. Supported version is "
+      "[\"v1beta1\"]",
+      request.version());
+}
+
+// False where the kubelet knows the plugin already and does nothing more about it.
+bool FakeKubelet::Connect(const PluginPtr& plugin) {
+  std::vector<PluginPtr>& known = connected_[plugin->resource];
+  if (options_.generation == Generation::k136) {
+    known.clear();  // its stream goes on all the same
+  } else if (std::ranges::any_of(
+                 known, [&](const PluginPtr& old) { return old->endpoint == plugin->endpoint; })) {
+    return false;
+  }
+  known.push_back(plugin);
+  all_.push_back(plugin);
+  return true;
 }
 
 absl::Status FakeKubelet::DialBack(Plugin& plugin, absl::Time deadline) {

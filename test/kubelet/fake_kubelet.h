@@ -87,6 +87,8 @@ class FakeKubelet {
   using PluginPtr = std::shared_ptr<Plugin>;
 
   grpc::Status Register(const v1beta1::RegisterRequest& request, absl::Time deadline);
+  std::string WhyRefused(const v1beta1::RegisterRequest& request) const;
+  bool Connect(const PluginPtr& plugin);
   absl::Status DialBack(Plugin& plugin, absl::Time deadline);
   void Watch(const PluginPtr& plugin);
   void TakeList(const PluginPtr& plugin, const v1beta1::ListAndWatchResponse& list);

@@ -94,7 +94,7 @@ TEST_CASE("a PCI Express function whose kernel shows 256 bytes has unknown ACS",
 }
 
 TEST_CASE("conventional PCI of 256 bytes has no type and no ACS", "[sysfs]") {
-  const size_t readable = GENERATE(256, 64);
+  const size_t readable = GENERATE(as<size_t>{}, 256, 64);
   CAPTURE(readable);
   const Capabilities decoded = Decode(ConventionalConfig().Cut(readable), 256);
   CHECK(decoded.pcie_type.absent());
@@ -102,7 +102,7 @@ TEST_CASE("conventional PCI of 256 bytes has no type and no ACS", "[sysfs]") {
 }
 
 TEST_CASE("fewer bytes than a header tell nothing", "[sysfs]") {
-  const size_t readable = GENERATE(0, 1, 63);
+  const size_t readable = GENERATE(as<size_t>{}, 0, 1, 63);
   CAPTURE(readable);
   const Capabilities decoded = Decode(PortConfig(PcieType::kRootPort, kAcsOn).Cut(readable));
   CHECK(decoded.pcie_type.unknown());
@@ -113,7 +113,7 @@ TEST_CASE("fewer bytes than a header tell nothing", "[sysfs]") {
 }
 
 TEST_CASE("a device that reads all ones does not answer and nothing is believed", "[sysfs]") {
-  const size_t readable = GENERATE(64, 256, 4096);
+  const size_t readable = GENERATE(as<size_t>{}, 64, 256, 4096);
   CAPTURE(readable);
   const Capabilities decoded = Decode(DeadConfig().Cut(readable));
   CHECK(decoded.all_ones);

@@ -78,6 +78,13 @@ TEST_CASE("a process that ends meanwhile spoils nothing", "[sysfs]") {
   CHECK(holders.complete);
 }
 
+TEST_CASE("a group whose node can be opened, or is not there, is not open", "[sysfs]") {
+  FakeTree fake;
+  fake.Node("26");
+  CHECK_FALSE(IsGroupOpen(fake.Open(), 26));
+  CHECK_FALSE(IsGroupOpen(fake.Open(), 27));
+}
+
 TEST_CASE("without a list of processes nobody is not known", "[sysfs]") {
   CHECK_FALSE(FindVfioHolders(FakeTree().Open(), {}).complete);
 }

@@ -128,7 +128,7 @@ TEST_CASE("a group or a physical function that is no number or address is report
 }
 
 TEST_CASE("a config space of fewer than 64 bytes is unknown and reported", "[sysfs]") {
-  const size_t size = GENERATE(0, 1, 63);
+  const size_t size = GENERATE(as<size_t>{}, 0, 1, 63);
   CAPTURE(size);
   OddTree fake;
   fake.Write(FakeTree::Of(kOdd, "config"), EndpointConfig().Cut(size).text());

@@ -103,6 +103,16 @@ TEST_CASE("the bridges above a function are named from the root port down", "[sy
   CHECK(port.root == "pci0000:00");
 }
 
+TEST_CASE("a function behind VMD has its path in its own domain only", "[sysfs]") {
+  FakeTree fake;
+  const std::string vmd = "sys/devices/pci0000:64/0000:64:00.5/pci10000:00/10000:00:02.0/";
+  fake.Write(vmd + "10000:01:00.0/vendor", "0x10de\n");
+  fake.Link("sys/bus/pci/devices/10000:01:00.0", vmd + "10000:01:00.0");
+  const PciDevice device = Read(fake, "10000:01:00.0");
+  CHECK(device.path == std::vector<PciAddress>{At("10000:00:02.0")});
+  CHECK(device.root == "pci10000:00");
+}
+
 TEST_CASE("a tree without device paths tells no parents", "[sysfs]") {
   FakeTree fake;
   fake.Write(FakeTree::Of(kGpu, "vendor"), "0x10de\n");  // a directory in place of the link

@@ -115,19 +115,35 @@ TEST_CASE("an open directory neither reads through links nor takes a file for on
   CHECK(ErrnoOf(dir->ReadLinkName("plain").status()) == EINVAL);
 }
 
-TEST_CASE("an open directory can be listed again and tells links apart", "[sysfs]") {
+TEST_CASE("an open directory tells links apart and leaves dot files out", "[sysfs]") {
   FakeTree fake;
-  fake.Write("d/plain", "").Link("d/link", "d/plain");
+  fake.Write("d/plain", "").Link("d/link", "d/plain").Write("d/.hidden", "").Write("d/dir/x", "");
   const Tree tree = fake.Open();
   const auto dir = TreeDir::Open(tree, "d");
   REQUIRE(dir.ok());
-  for (int round = 0; round < 2; ++round) {
-    CAPTURE(round);
-    const auto entries = dir->List();
-    REQUIRE(entries.ok());
-    REQUIRE(entries->size() == 2);
-    for (const Entry& entry : *entries) CHECK(entry.is_link == (entry.name == "link"));
-  }
+  const auto entries = dir->List();
+  REQUIRE(entries.ok());
+  CHECK(entries->size() == 3);
+  for (const Entry& entry : *entries) CHECK(entry.is_link == (entry.name == "link"));
+}
+
+TEST_CASE("a directory of thousands of entries is listed whole", "[sysfs]") {
+  FakeTree fake;
+  for (int i = 0; i < 3000; ++i) fake.Write("d/entry-" + std::to_string(10000 + i), "");
+  const auto names = fake.Open().List("d");
+  REQUIRE(names.ok());
+  CHECK(names->size() == 3000);
+  CHECK(names->front() == "entry-10000");
+  CHECK(names->back() == "entry-12999");
+}
+
+TEST_CASE("an open directory knows its real place behind links", "[sysfs]") {
+  FakeTree fake;
+  fake.Add({.address = "0000:3b:00.0"});
+  const Tree tree = fake.Open();
+  const auto dir = TreeDir::Open(tree, "sys/bus/pci/devices/0000:3b:00.0");
+  REQUIRE(dir.ok());
+  CHECK(dir->RealPath()->ends_with("/sys/devices/pci0000:3b/0000:3b:00.0"));
 }
 
 TEST_CASE("only a root of '/' is the host", "[sysfs]") {
