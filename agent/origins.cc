@@ -23,14 +23,13 @@ constexpr size_t kLargest = 4096;
 
 // With the directories above it.
 absl::Status MakeDirectory(const std::string& path) {
-  for (size_t slash = path.find('/', 1); slash != std::string::npos;
-       slash = path.find('/', slash + 1)) {
-    const std::string above = path.substr(0, slash);
-    // What is wrong with one of them shows at the last.
-    if (::access(above.c_str(), F_OK) != 0) ::mkdir(above.c_str(), 0755);
+  for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+    const std::string part = path.substr(0, slash);
+    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
+      return ErrnoStatus(absl::StrFormat("mkdir %s", part));
+    }
+    if (slash == std::string::npos) return absl::OkStatus();
   }
-  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return absl::OkStatus();
-  return ErrnoStatus(absl::StrFormat("mkdir %s", path));
 }
 
 absl::Status SyncDirectory(const std::string& path) {

@@ -19,8 +19,9 @@ namespace {
 constexpr size_t kConfigSize = 4096;
 
 // libpci's own handlers print, and its error handler ends the process. Ours is only reached
-// from pci_init() with a method that cannot fail to be found.
-[[noreturn]] void OnError(char*, ...) { std::abort(); }
+// from pci_init() with a method that cannot fail to be found. The attribute is spelt as libpci
+// spells it: for clang that one is part of the function's type, and [[noreturn]] is not.
+__attribute__((noreturn)) void OnError(char*, ...) { std::abort(); }
 void OnMessage(char*, ...) {}
 
 pci_access* MakeAccess(const Tree& tree) {
