@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -33,7 +34,8 @@ absl::StatusOr<Fd> OpenSignals() {
   sigset_t set;
   ::sigemptyset(&set);
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, number);
-  if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return ErrnoStatus("block signals");
+  const int error = ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  if (error != 0) return ErrnoStatus(error, "block signals");
   Fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd.valid()) return ErrnoStatus("signalfd");
   return fd;
@@ -108,13 +110,30 @@ void Agent::Reload() {
 }
 
 absl::Time Agent::Deadline() const {
-  absl::Time next = last_reconcile_ + (changed_ ? kBreath : session_.settings().resync);
-  next = std::min({next, jobs_.NextDeadline(), plugins_->NextDeadline()});
-  for (const auto& entry : groups_) {
-    const GroupState& state = entry.second;
-    if (state.failures > 0 && !jobs_.Has(entry.first)) next = std::min(next, state.next_try);
+  const absl::Time next = std::min(jobs_.NextDeadline(), plugins_->NextDeadline());
+  if (changed_) return std::min(next, last_reconcile_ + kBreath);
+  return std::min({next, last_reconcile_ + session_.settings().resync, NextRetry()});
+}
+
+// When a group that waits for its next try can have it; a job's end wakes the loop by itself.
+absl::Time Agent::NextRetry() const {
+  absl::Time next = absl::InfiniteFuture();
+  if (jobs_.active() >= static_cast<size_t>(session_.settings().parallel)) return next;
+  for (const auto& [group, state] : groups_) {
+    if (state.failures > 0 && !jobs_.Has(group)) next = std::min(next, state.next_try);
   }
   return next;
+}
+
+// What is no longer to be bound has no next try.
+void Agent::ForgetFinishedGroups() {
+  std::set<int> to_bind;
+  for (const GroupPlan& group : picture_->plan.groups) {
+    if (group.verdict == Verdict::kBind) to_bind.insert(*group.group);
+  }
+  std::erase_if(groups_, [&](const auto& entry) {
+    return !to_bind.contains(entry.first) && entry.second.undo.empty() && !jobs_.Has(entry.first);
+  });
 }
 
 void Agent::Turn() {
@@ -144,6 +163,7 @@ void Agent::Reconcile(absl::Time now) {
   for (const Event& event : transitions_.Compare(*picture_, notes)) Log(event);
   offers_ = MakeOffers(picture_->plan, picture_->facts, offers_);
   plugins_->Set(offers_);
+  ForgetFinishedGroups();
   // What is served needs the offers only. A picture is made of many small pieces: give them back.
   if (!HasWork()) picture_.reset();
   ::malloc_trim(0);

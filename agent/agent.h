@@ -40,8 +40,10 @@ class Agent {
   void Reload();
   void Turn();
   absl::Time Deadline() const;
+  absl::Time NextRetry() const;
 
   void Reconcile(absl::Time now);
+  void ForgetFinishedGroups();
   bool HasWork() const;  // something is to be bound or put back
   void StartJobs(absl::Time now);
   void StartBind(const GroupPlan& group, absl::Time now);

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "agent/json.h"
 #include "agent/session.h"
 
 namespace vfio_agent {
@@ -23,6 +24,9 @@ int VersionCommand(Output output);
 void PrintError(const std::string& text);
 // The same for an error before the first write.
 void PrintNothingChanged(const absl::Status& status);
+// True for json and yaml, and then how such a document is printed.
+bool IsDocument(Output output);
+void PrintDocument(const Json& document, Output output);
 // Takes the picture; prints what is wrong and returns null where it cannot.
 std::unique_ptr<Picture> TakeOrPrint(Session& session);
 // "code 0000:02:00.0: text\n  remedy: …" with `indent` in front of each line.

@@ -138,7 +138,7 @@ void PrintJson(const std::vector<Line>& lines, Output output) {
                       {"refusals", reasons}});
   }
   const Json document = {{"schema", "vfio-agent/bind/v1"}, {"groups", groups}};
-  std::cout << (output == Output::kJson ? DumpJson(document) : DumpYaml(document));
+  PrintDocument(document, output);
 }
 
 int ExitOf(const std::vector<Line>& lines) {
@@ -166,11 +166,7 @@ int BindCommand(Session& session) {
     return kExitFailed;
   }
   const Output output = session.invocation().output;
-  if (output == Output::kJson || output == Output::kYaml) {
-    PrintJson(lines, output);
-  } else {
-    PrintText(lines);
-  }
+  IsDocument(output) ? PrintJson(lines, output) : PrintText(lines);
   return ExitOf(lines);
 }
 

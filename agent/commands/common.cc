@@ -33,6 +33,12 @@ void PrintNothingChanged(const absl::Status& status) {
   }
 }
 
+bool IsDocument(Output output) { return output == Output::kJson || output == Output::kYaml; }
+
+void PrintDocument(const Json& document, Output output) {
+  std::cout << (output == Output::kYaml ? DumpYaml(document) : DumpJson(document));
+}
+
 std::unique_ptr<Picture> TakeOrPrint(Session& session) {
   std::vector<std::string> notes;
   absl::StatusOr<Picture> picture = session.Take(notes);

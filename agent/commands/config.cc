@@ -73,17 +73,16 @@ int ConfigShowCommand(Session& session) {
   for (const auto& [key, setting] : ResolveSettings(session.Sources())) {
     Put(document, key, setting.value);
   }
-  const bool json = session.invocation().output == Output::kJson;
-  std::cout << (json ? DumpJson(document) : DumpYaml(document));
+  // There is no table of it: the file's own form is what a person wants.
+  PrintDocument(document,
+                session.invocation().output == Output::kJson ? Output::kJson : Output::kYaml);
   return kExitDone;
 }
 
 int VersionCommand(Output output) {
   const Json document = {{"schema", "vfio-agent/version/v1"}, {"version", VFIO_AGENT_VERSION}};
-  if (output == Output::kJson) {
-    std::cout << DumpJson(document);
-  } else if (output == Output::kYaml) {
-    std::cout << DumpYaml(document);
+  if (IsDocument(output)) {
+    PrintDocument(document, output);
   } else {
     std::cout << "vfio-agent " << VFIO_AGENT_VERSION << "\n";
   }

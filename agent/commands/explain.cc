@@ -58,14 +58,14 @@ void Print(const Session& session, const Picture& picture,
            const std::vector<const GroupPlan*>& groups) {
   const Grouping grouping = ComputeGrouping(picture.facts);
   const Output output = session.invocation().output;
-  if (output != Output::kJson && output != Output::kYaml) {
+  if (!IsDocument(output)) {
     for (const GroupPlan* group : groups) std::cout << ExplainGroup(picture, grouping, *group);
     return;
   }
   Json list = Json::array();
   for (const GroupPlan* group : groups) list.push_back(GroupJson(picture, grouping, *group));
   const Json document = {{"schema", "vfio-agent/explain/v1"}, {"groups", list}};
-  std::cout << (output == Output::kJson ? DumpJson(document) : DumpYaml(document));
+  PrintDocument(document, output);
 }
 
 }  // namespace

@@ -126,10 +126,10 @@ int ListCommand(Session& session) {
   const std::string what = invocation.arguments.empty() ? "devices" : invocation.arguments.front();
   const std::unique_ptr<Picture> picture = TakeOrPrint(session);
   if (picture == nullptr) return kExitFailed;
-  if (invocation.output == Output::kJson || invocation.output == Output::kYaml) {
-    const Json document = what == "devices" ? DevicesJson(*picture, invocation.all)
-                                            : PartJson(*picture, what, invocation.all);
-    std::cout << (invocation.output == Output::kJson ? DumpJson(document) : DumpYaml(document));
+  if (IsDocument(invocation.output)) {
+    PrintDocument(what == "devices" ? DevicesJson(*picture, invocation.all)
+                                    : PartJson(*picture, what, invocation.all),
+                  invocation.output);
     return kExitDone;
   }
   const bool wide = invocation.output == Output::kWide;

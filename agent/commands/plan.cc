@@ -65,15 +65,10 @@ int PlanCommand(Session& session) {
   if (picture == nullptr) return kExitFailed;
   const Invocation& invocation = session.invocation();
   const Plan& plan = picture->plan;
-  switch (invocation.output) {
-    case Output::kJson:
-      std::cout << DumpJson(PlanToJson(plan, invocation.all));
-      break;
-    case Output::kYaml:
-      std::cout << DumpYaml(PlanToJson(plan, invocation.all));
-      break;
-    default:
-      std::cout << PlanText(plan, invocation.all);
+  if (IsDocument(invocation.output)) {
+    PrintDocument(PlanToJson(plan, invocation.all), invocation.output);
+  } else {
+    std::cout << PlanText(plan, invocation.all);
   }
   if (!invocation.exit_code) return kExitDone;
   if (!plan.refusals.empty()) return kExitRefused;

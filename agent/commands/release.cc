@@ -120,7 +120,7 @@ void PrintJson(const std::vector<Line>& lines, Output output) {
                       {"refusals", reasons}});
   }
   const Json document = {{"schema", "vfio-agent/release/v1"}, {"groups", groups}};
-  std::cout << (output == Output::kJson ? DumpJson(document) : DumpYaml(document));
+  PrintDocument(document, output);
 }
 
 int ExitOf(const std::vector<Line>& lines) {
@@ -152,11 +152,7 @@ int ReleaseCommand(Session& session) {
       PlanRelease(picture->facts, *origins, FindHolders(session, picture->facts, *wanted), *wanted),
       session, picture->facts, store);
   const Output output = session.invocation().output;
-  if (output == Output::kJson || output == Output::kYaml) {
-    PrintJson(lines, output);
-  } else {
-    PrintText(lines);
-  }
+  IsDocument(output) ? PrintJson(lines, output) : PrintText(lines);
   return ExitOf(lines);
 }
 

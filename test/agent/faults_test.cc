@@ -1,5 +1,8 @@
 // Writes that fail, block or go wrong: one device pays, the agent and all others do not.
+#include <unistd.h>
+
 #include <csignal>
+#include <fstream>
 
 #include "absl/time/clock.h"
 #include "test/agent/node.h"
@@ -119,6 +122,30 @@ TEST_CASE("the daemon tries a failed group again, later each time", "[node]") {
   CHECK_THAT(daemon.WaitForLine({"event=bind_failed"}, kLong),
              Catch::Contains("next=\"put back; tried again in 1s\""));
   CHECK(Eventually([&] { return node.DriverOf("0000:01:00.1") == "vfio-pci"; }, kLong));
+}
+
+// CPU time of a process so far, in clock ticks.
+long Ticks(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string field;
+  long ticks = 0;
+  for (int i = 1; i <= 15 && stat >> field; ++i) ticks += i >= 14 ? std::stol(field) : 0;
+  return ticks;
+}
+
+TEST_CASE("a group that failed and is then not to be bound any more costs no further turn",
+          "[node]") {
+  const Node node("cases/VIA-05",
+                  "faults: [{device: \"0000:01:00.1\", op: unbind, errno: EBUSY}]\n");
+  const Daemon daemon(node.DaemonArguments());
+  REQUIRE_FALSE(daemon.WaitForLine({"event=bind_failed"}, kLong).empty());
+  node.Control("remove 0000:01:00.0");
+  REQUIRE_FALSE(daemon.WaitForLine({"event=group_left"}, kLong).empty());
+  REQUIRE(Eventually([&] { return node.DriverOf("0000:01:00.1") == "snd_hda_intel"; }, kLong));
+  absl::SleepFor(absl::Seconds(1));  // past the time of the next try: what is measured is a second
+  const long before = Ticks(daemon.pid());
+  absl::SleepFor(absl::Seconds(1));
+  CHECK(Ticks(daemon.pid()) - before < ::sysconf(_SC_CLK_TCK) / 2);
 }
 
 TEST_CASE("a device that vanishes in the middle of its bind hurts no other", "[node]") {
