@@ -1,19 +1,18 @@
 #include "agent/agent.h"
 
 #include <malloc.h>
-#include <sys/signalfd.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <set>
 
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "agent/exit_code.h"
 #include "agent/log.h"
 #include "agent/one_shot.h"
 #include "agent/report.h"
-#include "iommu/release.h"
+#include "sysfs/clock.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -23,22 +22,11 @@ namespace {
 constexpr absl::Duration kBreath = absl::Milliseconds(50);
 constexpr absl::Duration kShutdown = absl::Seconds(1);
 constexpr absl::Duration kFirstRetry = absl::Seconds(1);
+constexpr char kStateRemedy[] = "make room in stateDir, and let the agent write there";
 constexpr absl::Duration kLastRetry = absl::Minutes(5);
 
 absl::Duration RetryAfter(int failures) {
   return std::min(kFirstRetry * (1 << std::min(failures - 1, 16)), kLastRetry);
-}
-
-// Blocked before any thread starts, so that all signals come to the loop.
-absl::StatusOr<Fd> OpenSignals() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, number);
-  const int error = ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  if (error != 0) return ErrnoStatus(error, "block signals");
-  Fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd.valid()) return ErrnoStatus("signalfd");
-  return fd;
 }
 
 Jobs::Limits LimitsOf(const Settings& settings) {
@@ -49,16 +37,16 @@ Jobs::Limits LimitsOf(const Settings& settings) {
 
 Agent::Agent(Session& session)
     : session_(session),
-      jobs_(session.tree().root(), LimitsOf(session.settings())),
+      jobs_(session.tree().root(), session.settings().state_dir, LimitsOf(session.settings())),
       origins_(OpenOrigins(session)) {}
 
 absl::Status Agent::Open() {
-  ASSIGN_OR_RETURN(signals_, OpenSignals());
+  RETURN_IF_ERROR(signals_.Install());
   RETURN_IF_ERROR(loop_.Open());
   plugins_ = std::make_unique<Plugins>(
       Plugins::Options{.dir = session_.settings().device_plugin_dir, .tree = &session_.tree()},
       [this] { loop_.Wake(); });
-  loop_.Watch(signals_.get(), [this] { OnSignal(); });
+  loop_.Watch(signals_.fd(), [this] { OnSignal(); });
   loop_.Watch(jobs_.fd(), [] {});  // Turn() polls the jobs
   loop_.Watch(plugins_->watch_fd(), [this] { plugins_->OnWatch(); });
   // The kernel speaks of its own devices only: of no use for another root.
@@ -81,21 +69,29 @@ int Agent::Run() {
   Log(AgentStarted(session_));
   loop_.Run([this] { return Deadline(); }, [this] { Turn(); });
   plugins_->Shutdown(kShutdown);
+  if (session_.settings().on_exit == OnExit::kRelease) FinishJobs();
   return exit_code_;
 }
 
-void Agent::OnSignal() {
-  signalfd_siginfo info = {};
-  while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    if (info.ssi_signo == SIGHUP) {
-      Reload();
-    } else {
-      const bool keep = session_.settings().on_exit == OnExit::kKeep;
-      Log(AgentStopping(info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT",
-                        keep ? "devices stay bound" : "what nobody holds is released"));
-      loop_.Stop();
-    }
+// What is half-way can only be released once it has arrived.
+void Agent::FinishJobs() {
+  Signals::LiftDeadline();
+  const absl::Time end = MonotonicNow() + session_.settings().unbind_timeout;
+  while (jobs_.active() > 0 && MonotonicNow() < end) {
+    pollfd ready = {.fd = jobs_.fd(), .events = POLLIN};
+    ::poll(&ready, 1, 100);
+    for (const JobEvent& event : jobs_.Poll(MonotonicNow())) OnJobEvent(event, MonotonicNow());
   }
+}
+
+void Agent::OnSignal() {
+  const Signals::Seen seen = signals_.Take();
+  if (seen.reload) Reload();
+  if (!seen.terminate && !seen.interrupt) return;
+  const bool keep = session_.settings().on_exit == OnExit::kKeep;
+  Log(AgentStopping(seen.terminate ? "SIGTERM" : "SIGINT",
+                    keep ? "devices stay bound" : "what nobody holds is released"));
+  loop_.Stop();
 }
 
 void Agent::Reload() {
@@ -132,16 +128,16 @@ void Agent::ForgetFinishedGroups() {
     if (group.verdict == Verdict::kBind) to_bind.insert(*group.group);
   }
   std::erase_if(groups_, [&](const auto& entry) {
-    return !to_bind.contains(entry.first) && entry.second.undo.empty() && !jobs_.Has(entry.first);
+    return !to_bind.contains(entry.first) && !jobs_.Has(entry.first);
   });
 }
 
 void Agent::Turn() {
-  absl::Time now = absl::Now();
+  absl::Time now = MonotonicNow();
   for (const JobEvent& event : jobs_.Poll(now)) OnJobEvent(event, now);
   const absl::Duration since = now - last_reconcile_;
   if ((changed_ && since >= kBreath) || since >= session_.settings().resync) Reconcile(now);
-  now = absl::Now();  // reading took a while, which is not to count against a job's deadline
+  now = MonotonicNow();  // reading took a while, which is not to count against a job's deadline
   StartJobs(now);
   StepPlugins(now);
 }
@@ -170,64 +166,47 @@ void Agent::Reconcile(absl::Time now) {
 }
 
 bool Agent::HasWork() const {
-  const auto to_undo = [](const auto& entry) { return !entry.second.undo.empty(); };
-  return std::ranges::count(picture_->plan.groups, Verdict::kBind, &GroupPlan::verdict) > 0 ||
-         std::ranges::any_of(groups_, to_undo);
+  return std::ranges::count(picture_->plan.groups, Verdict::kBind, &GroupPlan::verdict) > 0;
 }
 
 void Agent::StartJobs(absl::Time now) {
   // A picture that a finished job has made old says nothing of what is to be done next.
   if (!picture_ || changed_) return;
-  for (auto& [group, state] : groups_) {
-    if (!state.undo.empty() && !jobs_.Has(group)) StartUndo(group, state, now);
-  }
   for (const GroupPlan& group : picture_->plan.groups) {
     if (jobs_.active() >= static_cast<size_t>(session_.settings().parallel)) return;
     if (group.verdict != Verdict::kBind || jobs_.Has(*group.group)) continue;
     GroupState& state = groups_[*group.group];
-    if (state.next_try <= now && state.undo.empty()) StartBind(group, now);
+    if (state.next_try <= now) StartBind(group, state, now);
   }
 }
 
-void Agent::StartBind(const GroupPlan& group, absl::Time now) {
+void Agent::StartBind(const GroupPlan& group, GroupState& state, absl::Time now) {
   Job job{.group = *group.group, .actions = group.actions};
   absl::Status status = NoteOrigins(job.actions, picture_->facts, origins_);
+  if (status.ok()) status = AddOrigins(job, origins_);
+  if (status.ok()) status = jobs_.Start(job, now);
   if (status.ok()) {
     Log(BindStarted(job));
-    status = jobs_.Start(job, now);
-  }
-  if (status.ok()) return;
-  const Code code =
-      absl::IsPermissionDenied(status) ? Code::kPermissionDenied : Code::kOverrideUnsupported;
-  OnJobEvent({.job = job, .status = Annotate(status, "nothing was written"), .code = code}, now);
-}
-
-void Agent::StartUndo(int group, GroupState& state, absl::Time now) {
-  std::vector<std::string> bad;
-  const absl::StatusOr<Origins> origins = origins_.Read(bad);
-  Job job{.group = group, .kind = JobKind::kRelease};
-  if (origins.ok()) job.actions = PlanUndo(picture_->facts, *origins, state.undo);
-  state.undo.clear();
-  if (job.actions.empty()) return;
-  Log(BindStarted(job));
-  if (const absl::Status status = jobs_.Start(job, now); !status.ok()) {
-    OnJobEvent({.job = job, .status = status}, now);
+  } else if (absl::IsUnavailable(status)) {
+    // A child of the agent before this one, or somebody's bind: it ends by itself.
+    if (!state.waits_for_other) Log(Note(Message(status)));
+    state = {.failures = 1, .next_try = now + kFirstRetry, .waits_for_other = true};
+  } else {
+    OnJobEvent({.job = job,
+                .status = Annotate(status, "nothing was written"),
+                .code = Code::kPermissionDenied,
+                .remedy = kStateRemedy},
+               now);
   }
 }
 
 void Agent::OnJobEvent(const JobEvent& event, absl::Time now) {
   GroupState& state = groups_[event.job.group];
   changed_ = true;
-  const bool bind = event.job.kind == JobKind::kBind;
-  if (bind && !event.status.ok()) return OnBindFailed(event, state, now);
+  if (!event.status.ok()) return OnBindFailed(event, state, now);
   static const NodeFacts kNone;
-  Log(JobEnded(event, picture_ ? picture_->facts : kNone, "left as it is"));
-  if (bind) state = {};
-  if (!bind && event.status.ok()) {
-    if (const absl::Status status = ForgetOrigins(event.job.actions, origins_); !status.ok()) {
-      Log(Note(Message(status)));
-    }
-  }
+  Log(JobEnded(event, picture_ ? picture_->facts : kNone, ""));
+  state = {};
 }
 
 void Agent::OnBindFailed(const JobEvent& event, GroupState& state, absl::Time now) {
@@ -236,11 +215,15 @@ void Agent::OnBindFailed(const JobEvent& event, GroupState& state, absl::Time no
     ++state.failures;
     const absl::Duration wait = RetryAfter(state.failures);
     state.next_try = now + wait;
-    if (event.done > 0) state.undo = MovedBy(event.job.actions);
-    next = absl::StrFormat("put back; tried again in %s", absl::FormatDuration(wait));
+    next = absl::StrFormat("%stried again in %s", event.undone ? "put back; " : "",
+                           absl::FormatDuration(wait));
   }
   static const NodeFacts kNone;
   Log(JobEnded(event, picture_ ? picture_->facts : kNone, next));
+  if (!event.undone) return;
+  if (const absl::Status status = ForgetOrigins(event.job.actions, origins_); !status.ok()) {
+    Log(Note(Message(status)));
+  }
 }
 
 void Agent::StepPlugins(absl::Time now) {

@@ -1,7 +1,6 @@
 // Agent: the daemon. Reads, plans, binds and publishes, on one thread.
 #pragma once
 
-#include <csignal>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "agent/loop.h"
 #include "agent/origins.h"
 #include "agent/session.h"
+#include "agent/signals.h"
 #include "agent/transitions.h"
 #include "deviceplugin/plugins.h"
 #include "sysfs/uevents.h"
@@ -32,7 +32,7 @@ class Agent {
   struct GroupState {
     int failures = 0;  // in a row
     absl::Time next_try = absl::InfinitePast();
-    std::vector<PciAddress> undo;  // moved by a bind that failed; to be put back
+    bool waits_for_other = false;  // another process is at work on the group
   };
 
   absl::Status Open();
@@ -44,17 +44,17 @@ class Agent {
 
   void Reconcile(absl::Time now);
   void ForgetFinishedGroups();
-  bool HasWork() const;  // something is to be bound or put back
+  bool HasWork() const;  // something is to be bound
   void StartJobs(absl::Time now);
-  void StartBind(const GroupPlan& group, absl::Time now);
-  void StartUndo(int group, GroupState& state, absl::Time now);
+  void StartBind(const GroupPlan& group, GroupState& state, absl::Time now);
   void OnJobEvent(const JobEvent& event, absl::Time now);
   void OnBindFailed(const JobEvent& event, GroupState& state, absl::Time now);
+  void FinishJobs();
   void StepPlugins(absl::Time now);
 
   Session& session_;
   Loop loop_;
-  Fd signals_;
+  Signals signals_;
   std::optional<Uevents> uevents_;
   Jobs jobs_;
   std::unique_ptr<Plugins> plugins_;

@@ -116,10 +116,7 @@ int RunWithSession(Parsed& parsed, Handler handler) {
     return absl::IsInvalidArgument(session.status()) ? kExitUsage : kExitFailed;
   }
   const Settings& settings = (*session)->settings();
-  if (const absl::Status log = SetUpLog(settings.log_level, settings.log_format); !log.ok()) {
-    PrintError(Message(log));
-    return kExitUsage;
-  }
+  SetUpLog(settings.log_level, settings.log_format);
   return handler(**session);
 }
 
@@ -139,14 +136,19 @@ size_t Distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-void Suggest(const CLI::App& app, std::string_view word) {
+bool IsUnknownWord(const CLI::App& app, std::string_view word) {
+  const auto same = [word](const CLI::App* sub) { return sub->get_name() == word; };
+  return !word.starts_with('-') && app.get_subcommands(same).empty();
+}
+
+int RefuseWord(const CLI::App& app, const std::string& word) {
+  PrintError("no subcommand is called '" + word + "'; see `vfio-agent help`");
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    const size_t distance = Distance(word, sub->get_name());
-    if (distance == 0) return;  // the word is right, what follows it is not
-    if (distance <= 2) {
-      std::cerr << "vfio-agent: did you mean '" << sub->get_name() << "'?\n";
+    if (Distance(word, sub->get_name()) <= 2) {
+      PrintError("did you mean '" + sub->get_name() + "'?");
     }
   }
+  return kExitUsage;
 }
 
 int Help(const std::string& overview, const CLI::App& app, const std::vector<std::string>& words) {
@@ -154,13 +156,9 @@ int Help(const std::string& overview, const CLI::App& app, const std::vector<std
     std::cout << overview;
     return kExitDone;
   }
+  if (IsUnknownWord(app, words.front())) return RefuseWord(app, words.front());
   const std::vector<const CLI::App*> found = app.get_subcommands(
       [&words](const CLI::App* sub) { return sub->get_name() == words.front(); });
-  if (found.empty()) {
-    PrintError("no subcommand is called '" + words.front() + "'");
-    Suggest(app, words.front());
-    return kExitUsage;
-  }
   std::cout << found.front()->help();
   return kExitDone;
 }
@@ -193,9 +191,8 @@ int RunMain(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    if (code != 0 && argc > 1) Suggest(app, argv[1]);
-    return code == 0 ? kExitDone : kExitUsage;
+    if (argc > 1 && IsUnknownWord(app, argv[1])) return RefuseWord(app, argv[1]);
+    return app.exit(error) == 0 ? kExitDone : kExitUsage;
   }
   if (help->parsed()) return Help(overview, app, parsed.invocation.arguments);
   if (version->parsed()) return VersionCommand(OutputOf(parsed.output));

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kLargest = 1u << 20;
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!fd.valid()) return ErrnoStatus(absl::StrFormat("open %s", path));
   std::string text(kLargest + 1, '\0');
   size_t size = 0;

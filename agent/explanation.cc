@@ -65,6 +65,7 @@ std::string MembersText(const Picture& picture, const GroupPlan& group) {
 }
 
 std::string MergesText(const Picture& picture, const Grouping& grouping, const GroupPlan& group) {
+  if (!group.group) return "";
   std::string text;
   for (const Merge& merge : grouping.merges) {
     const PciDevice* const device = FindDevice(picture.facts, merge.device);
@@ -77,7 +78,7 @@ std::string MergesText(const Picture& picture, const Grouping& grouping, const G
     const PciDevice* const device = FindDevice(picture.facts, address);
     if (device == nullptr || device->group != group.group || device->IsBridge()) continue;
     text += absl::StrFormat(
-        "    %s: ACS on its way to the root is unknown (run as root with "
+        "    %s: ACS on its way to the root is unknown (needs "
         "CAP_SYS_ADMIN)\n",
         address.ToString());
   }

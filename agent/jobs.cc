@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +13,11 @@
 #include <cstring>
 
 #include "absl/strings/str_format.h"
+#include "agent/files.h"
+#include "agent/signals.h"
 #include "iommu/apply.h"
+#include "sysfs/config_space.h"
+#include "sysfs/holders.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
 #include "sysfs/writer.h"
@@ -26,7 +31,8 @@ struct Report {
   int32_t code = 0;   // absl::StatusCode; 0 while all goes well
   int32_t error = 0;  // errno
   uint32_t finished = 0;
-  std::array<char, 384> text = {};
+  uint32_t undone = 0;
+  std::array<char, 380> text = {};
 };
 static_assert(sizeof(Report) <= 512);
 
@@ -45,30 +51,63 @@ Report FinalReport(const Outcome& outcome) {
   return report;
 }
 
-// In the child: everything that came from the parent goes away, but the pipe (as descriptor 3)
-// and the standard streams. Signals that the parent blocks for its signalfd are let through.
-void LeaveParent(int pipe) {
+// In the child: what came from the parent goes away, but the pipe, the group's lock and the
+// standard streams. A stuck child must not keep the plugin's sockets open.
+void LeaveParent(int pipe, int lock) {
   ::setpgid(0, 0);  // a ^C at the terminal must not cut a group's plan in two
-  ::dup2(pipe, 3);
-  ::close_range(4, ~0u, 0);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const auto low = static_cast<unsigned>(std::min(pipe, lock));
+  const auto high = static_cast<unsigned>(std::max(pipe, lock));
+  if (low > 3) ::close_range(3, low - 1, 0);
+  if (high > low + 1) ::close_range(low + 1, high - 1, 0);
+  ::close_range(high + 1, ~0u, 0);
+  ResetSignals();
   ::signal(SIGPIPE, SIG_IGN);
 }
 
-[[noreturn]] void RunChild(int pipe, const std::string& root, const Job& job,
+// Puts back what the first `done` steps have moved, planned from what the kernel shows now. True
+// where there was something and all of it went back.
+bool Undo(const Tree& tree, const Job& job, size_t done, const OnStep& on_step) {
+  const std::vector<PciAddress> moved = DevicesOf(std::span(job.actions).first(done));
+  if (job.kind != JobKind::kBind || moved.empty() || IsGroupOpen(tree, job.group)) return false;
+  ConfigReader config(tree);
+  const absl::StatusOr<NodeFacts> facts = TakeNodeFacts(tree, config, {});
+  if (!facts.ok()) return false;
+  const std::vector<Action> actions = PlanUndo(*facts, job.origins, moved);
+  TreeWriter writer(tree);
+  return Apply(actions, tree, writer, absl::ZeroDuration(), on_step).status.ok();
+}
+
+[[noreturn]] void RunChild(int pipe, int lock, const std::string& root, const Job& job,
                            absl::Duration node_timeout) {
-  LeaveParent(pipe);
-  absl::StatusOr<Tree> tree = Tree::Open(root);
+  LeaveParent(pipe, lock);
+  const absl::StatusOr<Tree> tree = Tree::Open(root);
   Outcome outcome{.status = tree.status()};
   if (tree.ok()) {
     TreeWriter writer(*tree);
-    outcome = Apply(job.actions, *tree, writer, node_timeout,
-                    [](size_t step) { Send(3, Report{.step = static_cast<uint32_t>(step)}); });
+    outcome = Apply(job.actions, *tree, writer, node_timeout, [pipe](size_t step) {
+      Send(pipe, Report{.step = static_cast<uint32_t>(step)});
+    });
   }
-  Send(3, FinalReport(outcome));
+  Report last = FinalReport(outcome);
+  if (tree.ok() && !outcome.status.ok()) {
+    const Report at_work{.step = last.step};  // so that each step of the way back has its time
+    last.undone = Undo(*tree, job, outcome.done, [&](size_t) { Send(pipe, at_work); }) ? 1 : 0;
+  }
+  Send(pipe, last);
   ::_exit(0);
+}
+
+// Taken by the parent, kept by the child until its end.
+absl::StatusOr<Fd> LockGroup(const std::string& state_dir, int group) {
+  const std::string dir = state_dir + "/locks";
+  RETURN_IF_ERROR(MakeDirectories(dir));
+  const std::string path = absl::StrFormat("%s/group-%d", dir, group);
+  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.valid()) return ErrnoStatus(absl::StrFormat("open %s", path));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (errno != EWOULDBLOCK) return ErrnoStatus(absl::StrFormat("lock %s", path));
+  return absl::UnavailableError(
+      absl::StrFormat("another vfio-agent process is still at work on group %d", group));
 }
 
 std::string ReadWchan(pid_t pid) {
@@ -92,8 +131,11 @@ struct Jobs::Running {
   bool gone = false;
 };
 
-Jobs::Jobs(std::string root, Limits limits)
-    : root_(std::move(root)), limits_(limits), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
+Jobs::Jobs(std::string root, std::string state_dir, Limits limits)
+    : root_(std::move(root)),
+      state_dir_(std::move(state_dir)),
+      limits_(limits),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
 
 Jobs::~Jobs() = default;
 
@@ -101,6 +143,7 @@ absl::Status Jobs::Start(Job job, absl::Time now) {
   if (Has(job.group)) {
     return absl::FailedPreconditionError(absl::StrFormat("group %d is at work", job.group));
   }
+  ASSIGN_OR_RETURN(const Fd lock, LockGroup(state_dir_, job.group));
   std::array<int, 2> ends = {};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return ErrnoStatus("pipe");
   Fd read_end(ends[0]);
@@ -108,7 +151,7 @@ absl::Status Jobs::Start(Job job, absl::Time now) {
   if (::fcntl(read_end.get(), F_SETFL, O_NONBLOCK) != 0) return ErrnoStatus("pipe");
   const pid_t pid = ::fork();
   if (pid < 0) return ErrnoStatus("fork");
-  if (pid == 0) RunChild(write_end.get(), root_, job, limits_.node);
+  if (pid == 0) RunChild(write_end.get(), lock.get(), root_, job, limits_.node);
   auto running = std::make_unique<Running>(Running{.job = std::move(job),
                                                    .pid = pid,
                                                    .reports = std::move(read_end),
@@ -157,9 +200,10 @@ JobEvent Jobs::Finish(Running& running, absl::Time now) {
   JobEvent event{.job = running.job,
                  .done = running.last.step,
                  .was_stuck = running.stuck,
+                 .undone = running.last.undone != 0,
                  .took = now - running.started};
   if (running.last.finished == 0) {
-    event.status = absl::AbortedError("the child process ended before its plan did");
+    event.status = absl::InternalError("the child process was ended before its plan was");
   } else if (running.last.code != 0) {
     event.status =
         absl::Status(static_cast<absl::StatusCode>(running.last.code), running.last.text.data());
@@ -180,6 +224,11 @@ JobEvent Jobs::GiveUp(Running& running, absl::Time now) {
                  .was_stuck = true,
                  .where = ReadWchan(running.pid),
                  .took = now - running.started};
+  const bool unbinding = event.done < event.job.actions.size() &&
+                         std::holds_alternative<Unbind>(event.job.actions[event.done]);
+  if (!unbinding) {
+    event.remedy = "the kernel does not return from this write: see wchan, `dmesg | tail`";
+  }
   event.status = absl::DeadlineExceededError(
       absl::StrFormat("the kernel did not answer within %s", absl::FormatDuration(limits_.step)));
   // Ends it where the kernel lets it; inside an unbind it does nothing.

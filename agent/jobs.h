@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "iommu/action.h"
 #include "iommu/code.h"
+#include "iommu/release.h"
 #include "sysfs/fd.h"
 
 namespace vfio_agent {
@@ -22,6 +23,9 @@ struct Job {
   int group = 0;
   JobKind kind = JobKind::kBind;
   std::vector<Action> actions;
+  // Where the devices came from. Needed for kBind: a plan that fails half-way is put back by the
+  // same child, also when the agent is gone by then.
+  Origins origins;
 };
 
 struct JobEvent {
@@ -34,7 +38,9 @@ struct JobEvent {
   absl::Status status;  // OK, or why actions[done] failed; DeadlineExceeded when it was stuck
   Code code = Code::kProbeRefused;  // where `status` is an error
   bool was_stuck = false;
-  std::string where;  // kStuck: the kernel function that the child waits in, if it can be seen
+  bool undone = false;  // a failed bind: what it had moved is back where it came from
+  std::string remedy;   // instead of the code's own; mostly empty
+  std::string where;    // kStuck: the kernel function that the child waits in, if it can be seen
   absl::Duration took;
 };
 
@@ -48,13 +54,15 @@ class Jobs {
     absl::Duration node = absl::Seconds(5);
   };
 
-  // `root`: where children open their own Tree.
-  Jobs(std::string root, Limits limits);
+  // `root`: where children open their own Tree. `state_dir`: below it lie the locks by which one
+  // process at a time works on a group, also one of an agent that has ended meanwhile.
+  Jobs(std::string root, std::string state_dir, Limits limits);
   ~Jobs();
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
 
-  // Forks. FailedPrecondition while the group has a job.
+  // Forks. FailedPrecondition while the group has a job here, Unavailable while another process is
+  // at work on it.
   absl::Status Start(Job job, absl::Time now);
 
   // For steps that begin from now on.
@@ -78,6 +86,7 @@ class Jobs {
   JobEvent GiveUp(Running& running, absl::Time now);
 
   const std::string root_;
+  const std::string state_dir_;
   Limits limits_;
   Fd epoll_;
   std::map<int, std::unique_ptr<Running>> running_;  // by group

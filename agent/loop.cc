@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "sysfs/clock.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -38,7 +38,7 @@ void Loop::WaitOnce(absl::Time deadline) {
   ready.reserve(watched_.size());
   for (const Watched& watched : watched_) ready.push_back({.fd = watched.fd, .events = POLLIN});
   timespec wait = {};
-  const absl::Duration left = std::max(deadline - absl::Now(), absl::ZeroDuration());
+  const absl::Duration left = std::max(deadline - MonotonicNow(), absl::ZeroDuration());
   const bool bounded = deadline != absl::InfiniteFuture();
   if (bounded) wait = absl::ToTimespec(std::min(left, absl::Hours(24)));
   if (::ppoll(ready.data(), ready.size(), bounded ? &wait : nullptr, nullptr) <= 0) return;

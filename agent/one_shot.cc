@@ -4,14 +4,14 @@
 
 #include <algorithm>
 
-#include "absl/time/clock.h"
+#include "sysfs/clock.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
 namespace {
 
 void WaitFor(const Jobs& jobs) {
-  const absl::Duration left = jobs.NextDeadline() - absl::Now();
+  const absl::Duration left = jobs.NextDeadline() - MonotonicNow();
   const int64_t wait_ms = std::clamp<int64_t>(absl::ToInt64Milliseconds(left) + 1, 0, 60'000);
   pollfd ready = {.fd = jobs.fd(), .events = POLLIN};
   ::poll(&ready, 1, static_cast<int>(wait_ms));
@@ -21,18 +21,20 @@ void WaitFor(const Jobs& jobs) {
 
 std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session) {
   const Settings& settings = session.settings();
-  Jobs jobs(session.tree().root(),
+  Jobs jobs(session.tree().root(), settings.state_dir,
             {.step = settings.unbind_timeout, .node = settings.node_timeout});
   std::vector<JobEvent> events;
   size_t next = 0;
   while (next < list.size() || jobs.active() > 0) {
     const auto parallel = static_cast<size_t>(settings.parallel);
     for (; next < list.size() && jobs.active() < parallel; ++next) {
-      const absl::Status started = jobs.Start(list[next], absl::Now());
-      if (!started.ok()) events.push_back({.job = list[next], .status = started});
+      const absl::Status started = jobs.Start(list[next], MonotonicNow());
+      if (!started.ok()) {
+        events.push_back({.job = list[next], .status = started, .code = Code::kForeignManager});
+      }
     }
     if (jobs.active() > 0) WaitFor(jobs);
-    for (JobEvent& event : jobs.Poll(absl::Now())) events.push_back(std::move(event));
+    for (JobEvent& event : jobs.Poll(MonotonicNow())) events.push_back(std::move(event));
   }
   return events;
 }
@@ -42,27 +44,24 @@ OriginStore OpenOrigins(const Session& session) {
   return OriginStore(session.settings().state_dir, boot_id.ok() ? *boot_id : "");
 }
 
-std::vector<PciAddress> MovedBy(const std::vector<Action>& actions) {
-  std::vector<PciAddress> moved;
-  for (const Action& action : actions) {
-    const PciAddress* const address = DeviceOf(action);
-    if (address != nullptr && !std::ranges::count(moved, *address)) moved.push_back(*address);
-  }
-  return moved;
-}
-
 absl::Status NoteOrigins(const std::vector<Action>& actions, const NodeFacts& facts,
                          OriginStore& store) {
-  for (const PciAddress& address : MovedBy(actions)) {
+  for (const PciAddress& address : DevicesOf(actions)) {
     const PciDevice* const device = FindDevice(facts, address);
     if (device != nullptr) RETURN_IF_ERROR(store.Note(*device));
   }
   return absl::OkStatus();
 }
 
+absl::Status AddOrigins(Job& job, const OriginStore& store) {
+  std::vector<std::string> bad;  // told by `release`; a record just written is none of them
+  ASSIGN_OR_RETURN(job.origins, store.Read(bad));
+  return absl::OkStatus();
+}
+
 absl::Status ForgetOrigins(const std::vector<Action>& actions, OriginStore& store) {
   absl::Status status;
-  for (const PciAddress& address : MovedBy(actions)) status.Update(store.Forget(address));
+  for (const PciAddress& address : DevicesOf(actions)) status.Update(store.Forget(address));
   return status;
 }
 

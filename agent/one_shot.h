@@ -22,8 +22,8 @@ OriginStore OpenOrigins(const Session& session);
 absl::Status NoteOrigins(const std::vector<Action>& actions, const NodeFacts& facts,
                          OriginStore& store);
 
-// The devices that `actions` move, in order, each once.
-std::vector<PciAddress> MovedBy(const std::vector<Action>& actions);
+// Gives `job` the origins of its devices, for the way back.
+absl::Status AddOrigins(Job& job, const OriginStore& store);
 
 // Forgets the origins of the devices that a finished release moved.
 absl::Status ForgetOrigins(const std::vector<Action>& actions, OriginStore& store);

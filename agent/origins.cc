@@ -2,13 +2,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_format.h"
+#include "agent/files.h"
 #include "iommu/planning.h"
 #include "sysfs/fd.h"
 #include "sysfs/status.h"
@@ -20,17 +20,6 @@ using nlohmann::json;
 
 constexpr char kSchema[] = "vfio-agent/origin/v1";
 constexpr size_t kLargest = 4096;
-
-// With the directories above it.
-absl::Status MakeDirectory(const std::string& path) {
-  for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
-    const std::string part = path.substr(0, slash);
-    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
-      return ErrnoStatus(absl::StrFormat("mkdir %s", part));
-    }
-    if (slash == std::string::npos) return absl::OkStatus();
-  }
-}
 
 absl::Status SyncDirectory(const std::string& path) {
   const Fd dir(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -49,7 +38,7 @@ absl::Status WriteSynced(const std::string& path, const std::string& text) {
 }
 
 absl::StatusOr<std::string> ReadSmall(const std::string& path) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid()) return ErrnoStatus(absl::StrFormat("open %s", path));
   std::string text(kLargest, '\0');
   const ssize_t n = ::read(fd.get(), text.data(), text.size());
@@ -115,7 +104,7 @@ absl::Status OriginStore::Note(const PciDevice& device) {
                        {"driver", device.driver.value_or("")},
                        {"group", device.group.value_or(-1)},
                        {"boot_id", boot_id_}};
-  RETURN_IF_ERROR(MakeDirectory(dir_ + "/devices"));
+  RETURN_IF_ERROR(MakeDirectories(dir_ + "/devices"));
   const std::string fresh = path + ".new";
   RETURN_IF_ERROR(WriteSynced(fresh, object.dump() + "\n"));
   if (::rename(fresh.c_str(), path.c_str()) != 0) {

@@ -104,6 +104,10 @@ Level LevelOf(PluginEvent::Kind kind) {
 
 }  // namespace
 
+std::string RemedyOf(const JobEvent& event) {
+  return event.remedy.empty() ? Text(DefaultRemedy(event.code)) : event.remedy;
+}
+
 Event AgentStarted(const Session& session) {
   Event event{.name = "agent_started"};
   return event.With("version", VFIO_AGENT_VERSION)
@@ -183,6 +187,11 @@ Event GroupSeen(const GroupPlan& group) {
       .With("remedy", absl::StrJoin(remedies, "; "));
 }
 
+Event GroupGone(const std::string& what) {
+  Event event{.level = Level::kWarn, .name = "group_gone"};
+  return event.With("what", what).With("remedy", Text(DefaultRemedy(Code::kDeviceGone)));
+}
+
 Event WarningSeen(const Refusal& warning) {
   Event event{.level = Level::kWarn, .name = "warning"};
   event.With("code", Text(CodeName(warning.code))).With("group", GroupText(warning.group));
@@ -205,7 +214,7 @@ Event JobEnded(const JobEvent& event, const NodeFacts& facts, const std::string&
     AddStep(event, facts, line);
     line.With("code", Text(CodeName(event.code))).With("err", Message(event.status));
     line.With("wchan", event.where);
-    line.With("remedy", Text(DefaultRemedy(event.code))).With("next", next);
+    line.With("remedy", RemedyOf(event)).With("next", next);
   }
   return line.With("took_ms", absl::StrFormat("%d", absl::ToInt64Milliseconds(event.took)));
 }

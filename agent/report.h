@@ -19,9 +19,12 @@ Event SnapshotSkipped(const std::string& what);  // snapshot_skipped
 Event DeviceOdd(const PciDevice& device);        // device_odd
 Event IommuSeen(const Plan& plan);               // iommu_on, iommu_off
 Event GroupSeen(const GroupPlan& group);         // group_ready, group_refused, …
+Event GroupGone(const std::string& what);        // group_gone
 Event WarningSeen(const Refusal& warning);       // warning
 Event BindStarted(const Job& job);               // bind_started, release_started
 Event JobEnded(const JobEvent& event, const NodeFacts& facts, const std::string& next);
+// What to do about a failed job: its own words, else its code's.
+std::string RemedyOf(const JobEvent& event);
 Event ConfigReloaded(const std::string& file);       // config_reloaded
 Event ConfigRejected(const std::string& error);      // config_rejected
 Event UeventsUnavailable(const std::string& error);  // uevents_unavailable

@@ -41,8 +41,7 @@ absl::Status Session::Reload() {
   config_ = std::move(config);
   settings_ = std::move(settings);
   modules_ = ReadModuleFacts(tree_);
-  looked_up_.clear();
-  names_.clear();
+  looked_up_.clear();  // names found once stay: a resource must not change its name under a pod
   return absl::OkStatus();
 }
 

@@ -54,6 +54,17 @@ absl::Status SetOnExit(Settings& settings, const std::string& value) {
   return absl::OkStatus();
 }
 
+absl::Status SetLogLevel(Settings& settings, const std::string& value) {
+  settings.log_level = value;
+  const bool known = value == "debug" || value == "info" || value == "warn" || value == "error";
+  return known ? absl::OkStatus() : Want(value, "debug, info, warn or error");
+}
+
+absl::Status SetLogFormat(Settings& settings, const std::string& value) {
+  settings.log_format = value;
+  return value == "text" || value == "json" ? absl::OkStatus() : Want(value, "text or json");
+}
+
 constexpr std::array<SettingRow, 12> kRows = {{
     {"device-plugin-dir", "kubelet.devicePluginDir", "/var/lib/kubelet/device-plugins",
      "the kubelet's device-plugin directory", SetPath<&Settings::device_plugin_dir>},
@@ -71,8 +82,8 @@ constexpr std::array<SettingRow, 12> kRows = {{
      SetDuration<&Settings::node_timeout>},
     {"parallel", "bind.parallel", "8", "groups that are bound at the same time", SetParallel},
     {"on-exit", "bind.onExit", "keep", "keep devices bound at the end, or release them", SetOnExit},
-    {"log-level", "log.level", "info", "debug, info, warn or error", SetText<&Settings::log_level>},
-    {"log-format", "log.format", "text", "text or json", SetText<&Settings::log_format>},
+    {"log-level", "log.level", "info", "debug, info, warn or error", SetLogLevel},
+    {"log-format", "log.format", "text", "text or json", SetLogFormat},
     {"metrics-listen", "metrics.listen", "", "reserved: this version serves no metrics",
      SetText<&Settings::metrics_listen>},
 }};

@@ -8,9 +8,12 @@
 namespace vfio_agent {
 namespace {
 
+constexpr char kGroupKey[] = "group ";
+constexpr char kDeviceKey[] = "device ";
+
 std::string KeyOf(const GroupPlan& group) {
-  if (group.group) return absl::StrFormat("group %d", *group.group);
-  return "device " + group.members.front().address.ToString();
+  if (group.group) return absl::StrFormat("%s%d", kGroupKey, *group.group);
+  return kDeviceKey + group.members.front().address.ToString();
 }
 
 }  // namespace
@@ -21,6 +24,16 @@ bool Transitions::IsNew(const std::string& key, const Event& event) {
   if (!fresh && entry->second == line) return false;
   entry->second = line;
   return true;
+}
+
+void Transitions::AddGone(const std::set<std::string>& present, std::vector<Event>& events) {
+  std::erase_if(last_, [&](const auto& entry) {
+    const std::string& key = entry.first;
+    const bool group = key.starts_with(kGroupKey) || key.starts_with(kDeviceKey);
+    if (!group || present.contains(key)) return false;
+    events.push_back(GroupGone(key));
+    return true;
+  });
 }
 
 std::vector<Event> Transitions::Compare(const Picture& picture,
@@ -37,12 +50,15 @@ std::vector<Event> Transitions::Compare(const Picture& picture,
   for (const PciDevice& device : picture.facts.devices) {
     if (!device.errors.empty()) add("odd " + device.address.ToString(), DeviceOdd(device));
   }
+  std::set<std::string> present;
   for (const GroupPlan& group : picture.plan.groups) {
     const std::string key = KeyOf(group);
+    present.insert(key);
     // What nobody selected is told only when it was selected before.
     if (group.verdict == Verdict::kUnselected && !last_.contains(key)) continue;
     add(key, GroupSeen(group));
   }
+  AddGone(present, events);
   for (const Refusal& warning : picture.plan.warnings) {
     add("warning " + warning.text, WarningSeen(warning));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ class Transitions {
  private:
   // Keeps `event`'s line under `key`; true where it differs from the last one there.
   bool IsNew(const std::string& key, const Event& event);
+
+  // Events for groups that were told of and are not there any more.
+  void AddGone(const std::set<std::string>& present, std::vector<Event>& events);
 
   std::map<std::string, size_t> last_;  // hashes of lines: there may be thousands of groups
 };

@@ -68,7 +68,7 @@ class Converter {
       ASSIGN_OR_RETURN(YamlValue item, Convert(entry.second, below, depth + 1));
       item.key_where = place.where;
       if (item.kind == YamlValue::Kind::kNull) item.where = place.where;
-      value.map.emplace_back(key, std::move(item));
+      value.map.push_back({.key = key, .value = std::move(item)});
     }
     return value;
   }

@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,15 +13,23 @@
 
 namespace vfio_agent {
 
+struct YamlEntry;
+
 // One value with its place. Maps keep the order of the file; duplicate keys are errors.
 struct YamlValue {
   enum class Kind { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
   std::string scalar;
   std::vector<YamlValue> list;
-  std::vector<std::pair<std::string, YamlValue>> map;
+  std::vector<YamlEntry> map;
   std::string where;      // "config.yaml:3:5: resources[0].select"
   std::string key_where;  // the same for its key, where it has one
+};
+
+// A struct, not a std::pair: a pair asks what its half-made second part can do.
+struct YamlEntry {
+  std::string key;
+  YamlValue value;
 };
 
 // InvalidArgument: "config.yaml:3:5: …" for syntax, duplicate keys and anchors that go deeper

@@ -34,6 +34,8 @@ class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService 
   // threads at once.
   DevicePluginService(Published& published, const Tree& tree, Observer observer);
   ~DevicePluginService() override;
+  DevicePluginService(const DevicePluginService&) = delete;
+  DevicePluginService& operator=(const DevicePluginService&) = delete;
 
   grpc::ServerUnaryReactor* GetDevicePluginOptions(grpc::CallbackServerContext* context,
                                                    const v1beta1::Empty* request,

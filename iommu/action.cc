@@ -1,5 +1,7 @@
 #include "iommu/action.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_format.h"
 #include "sysfs/paths.h"
 
@@ -48,6 +50,14 @@ std::string ToShell(const Action& action) {
 }
 const PciAddress* DeviceOf(const Action& action) {
   return std::visit([](const auto& a) { return Device(a); }, action);
+}
+std::vector<PciAddress> DevicesOf(std::span<const Action> actions) {
+  std::vector<PciAddress> devices;
+  for (const Action& action : actions) {
+    const PciAddress* const device = DeviceOf(action);
+    if (device != nullptr && !std::ranges::count(devices, *device)) devices.push_back(*device);
+  }
+  return devices;
 }
 std::string ValueOf(const Action& action) {
   return std::visit([](const auto& a) { return Value(a); }, action);

@@ -1,9 +1,11 @@
 // Action: one step that changes the kernel's state. One struct each, with just what it needs.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "sysfs/pci_address.h"
 
@@ -42,6 +44,8 @@ std::string_view OpName(const Action& action);
 std::string ToShell(const Action& action);
 // The device it is about, inside `action`; null for modprobe and await-node.
 const PciAddress* DeviceOf(const Action& action);
+// The devices that `actions` are about, in order, each once.
+std::vector<PciAddress> DevicesOf(std::span<const Action> actions);
 // The value of the plan's JSON: the driver, module or node.
 std::string ValueOf(const Action& action);
 

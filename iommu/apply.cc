@@ -1,6 +1,7 @@
 #include "iommu/apply.h"
 
 #include "absl/time/clock.h"
+#include "sysfs/clock.h"
 #include "sysfs/paths.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
@@ -23,7 +24,7 @@ struct Step {
   }
 
   absl::Status operator()(const Unbind& a) const {
-    const absl::Status status = writer.Write(UnbindPath(a.driver), a.device.ToString());
+    absl::Status status = writer.Write(UnbindPath(a.driver), a.device.ToString());
     // The kernel gives one answer for a device that is gone and for one that left this driver.
     if (ErrnoOf(status) == ENODEV && tree.Exists(DeviceDir(a.device))) {
       return absl::AbortedError(
@@ -49,9 +50,9 @@ struct Step {
 
   absl::Status operator()(const AwaitNode& a) const {
     const std::string node = GroupNode(a.group);
-    for (const absl::Time end = absl::Now() + node_timeout; !tree.Exists(node);
+    for (const absl::Time end = MonotonicNow() + node_timeout; !tree.Exists(node);
          absl::SleepFor(kNodePoll)) {
-      if (absl::Now() >= end) {
+      if (MonotonicNow() >= end) {
         return absl::DeadlineExceededError(absl::StrFormat("/%s did not appear", node));
       }
     }

@@ -1,5 +1,7 @@
 #include "iommu/naming.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -56,7 +58,9 @@ bool IsNamePart(std::string_view text) {
 }  // namespace
 
 absl::StatusOr<ModelNames> ReadModelNames(const std::string& path, const std::set<DeviceId>& ids) {
-  std::ifstream file(path);
+  struct stat status = {};
+  const bool regular = ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+  std::ifstream file(regular ? path : "");
   if (!file) return absl::NotFoundError(absl::StrFormat("cannot open %s", path));
   ModelNames names;
   uint16_t vendor = 0;
@@ -70,10 +74,9 @@ absl::StatusOr<ModelNames> ReadModelNames(const std::string& path, const std::se
                   });
     } else if (in_vendor && line.size() > 5 && line[1] != '\t') {
       uint16_t device = 0;
-      if (!ParseId(std::string_view(line).substr(1), device)) continue;
-      if (ids.contains({vendor, device})) {
-        names.emplace(DeviceId{vendor, device}, Trim(std::string_view(line).substr(5)));
-      }
+      const std::string_view text(line);
+      if (!ParseId(text.substr(1), device) || !ids.contains({vendor, device})) continue;
+      names.emplace(DeviceId{vendor, device}, Trim(text.substr(5)));
     }
   }
   return names;

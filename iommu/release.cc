@@ -18,6 +18,10 @@ void AddReturn(const NodeFacts& facts, const Origins& origins, const PciDevice& 
   const std::string driver = known ? origin->second.driver : "";
   const bool to_driver = !driver.empty() && facts.drivers.contains(driver);
   const bool bound = device.driver && IsVfioDriver(*device.driver);
+  if (device.driver && !bound) {
+    actions.push_back(SetOverride{device.address, ""});
+    return;
+  }
   actions.push_back(SetOverride{device.address, to_driver ? driver : ""});
   if (bound) actions.push_back(Unbind{device.address, *device.driver});
   // What had no driver gets none back.
@@ -27,10 +31,11 @@ void AddReturn(const NodeFacts& facts, const Origins& origins, const PciDevice& 
   if (to_driver) actions.push_back(SetOverride{device.address, ""});
 }
 
-// Ours to move: on a vfio driver, or left without one half-way through a bind.
+// Ours to move: on a vfio driver, or left without one or with an override half-way through a bind.
 bool ToBeMoved(const Origins& origins, const PciDevice& device) {
   if (device.IsBridge()) return false;
-  if (device.driver) return IsVfioDriver(*device.driver);
+  // Noted, but still with the host: our override may be all that was written.
+  if (device.driver) return IsVfioDriver(*device.driver) || origins.contains(device.address);
   const auto origin = origins.find(device.address);
   return origin != origins.end() && !origin->second.driver.empty();
 }
@@ -75,12 +80,7 @@ std::vector<Action> PlanUndo(const NodeFacts& facts, const Origins& origins,
   for (const PciAddress& address : moved) {
     const PciDevice* const device = FindDevice(facts, address);
     if (device == nullptr || !origins.contains(address)) continue;
-    const bool back = device->driver && !IsVfioDriver(*device->driver);
-    if (back) {
-      actions.push_back(SetOverride{address, ""});
-    } else {
-      AddReturn(facts, origins, *device, actions);
-    }
+    AddReturn(facts, origins, *device, actions);
   }
   return actions;
 }

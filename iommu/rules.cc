@@ -146,6 +146,21 @@ constexpr std::array<MemberRule, 11> kRules = {
     RefuseDead,      RefuseWideAddress, WarnReset,
 };
 
+// A member that the group lists and that could not be read, or not be told to be in it, may be
+// held by anybody.
+void RefuseUnreadMembers(const Context& context, Draft& draft) {
+  if (!draft.plan.group) return;
+  for (const PciAddress& address : context.facts.groups.at(*draft.plan.group).listed) {
+    if (std::ranges::count(draft.plan.members, address, &Member::address) > 0) continue;
+    Refuse(draft, Code::kForeignMember, nullptr,
+           absl::StrFormat("%s is a member of group %d and could not be read", address.ToString(),
+                           *draft.plan.group),
+           absl::StrFormat("see what is wrong with it: `ls -l /sys/bus/pci/devices/%s/`",
+                           address.ToString()));
+    draft.plan.refusals.back().address = address;
+  }
+}
+
 }  // namespace
 
 bool IsVfioDriver(std::string_view driver) {
@@ -158,6 +173,7 @@ bool IsHarmlessDriver(std::string_view driver) {
 
 void ApplyRules(const Context& context, Draft& draft) {
   if (!draft.Selected()) return;
+  RefuseUnreadMembers(context, draft);
   for (size_t i = 0; i < draft.devices.size(); ++i) {
     if (draft.devices[i]->IsBridge()) continue;
     for (const MemberRule rule : kRules) rule(context, draft, i);

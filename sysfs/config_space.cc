@@ -51,6 +51,8 @@ absl::StatusOr<ConfigImage> ConfigReader::Read(const PciAddress& address, const 
   if (::fstatat(dir.fd(), "config", &inside, AT_SYMLINK_NOFOLLOW) != 0) {
     return ErrnoStatus("stat config");
   }
+  // libpci opens by path and would wait at a FIFO.
+  if (!S_ISREG(inside.st_mode)) return absl::DataLossError("config: not a regular file");
   if (!tree_.is_host()) {
     struct stat by_path = {};
     const std::string path = absl::StrFormat("%s/%s/config", tree_.root(), DeviceDir(address));

@@ -57,11 +57,10 @@ VfioHolders FindVfioHolders(const Tree& tree, const NodeFacts& facts) {
     if (absl::IsPermissionDenied(descriptors.status())) holders.complete = false;
     if (!descriptors.ok()) continue;
     for (const std::string& descriptor : *descriptors) {
-      const absl::StatusOr<std::string> target = tree.ReadLink(dir + "/" + descriptor);
-      if (!target.ok()) continue;
-      if (const auto group = GroupOfNode(*target, facts)) {
-        AddHolder(holders.by_group[*group], tree, pid);
-      }
+      const absl::StatusOr<std::string> target =
+          tree.ReadLink(absl::StrFormat("%s/%s", dir, descriptor));
+      const std::optional<int> group = target.ok() ? GroupOfNode(*target, facts) : std::nullopt;
+      if (group) AddHolder(holders.by_group[*group], tree, pid);
     }
   }
   return holders;

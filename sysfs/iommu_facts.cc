@@ -45,7 +45,7 @@ void ExplainOff(IommuFacts& facts) {
 }
 
 void ReadParameters(const Tree& tree, IommuFacts& facts) {
-  const absl::StatusOr<std::string> line = tree.ReadText(kCommandLine, 64 * 1024);
+  const absl::StatusOr<std::string> line = tree.ReadText(kCommandLine, size_t{64} * 1024);
   if (line.ok()) facts.command_line = *line;
   facts.acs_override_parameter = facts.command_line.find("pcie_acs_override=") != std::string::npos;
   const absl::StatusOr<std::string> unsafe = tree.ReadText(kNoiommuParameter);
@@ -65,7 +65,7 @@ IommuFacts ReadIommuFacts(const Tree& tree, int grouped_devices, int noiommu_gro
   if (grouped_devices > 0) {
     facts.state = IommuState::kOn;
     if (facts.kind == IommuKind::kNone) facts.kind = IommuKind::kOther;
-    facts.evidence.push_back(absl::StrFormat("%d PCI functions have a group", grouped_devices));
+    facts.evidence.push_back("PCI functions have a group");
     return facts;
   }
   if (noiommu_groups > 0) {

@@ -76,7 +76,7 @@ absl::Status LoadKernelModule(const std::string& module) {
     return absl::NotFoundError(
         absl::StrFormat("load module %s: not below /lib/modules for the running kernel", module));
   }
-  const absl::Status status = InsertAll(kmod, list, module);
+  absl::Status status = InsertAll(kmod, list, module);
   kmod.list_unref(list);
   return status;
 }

@@ -53,6 +53,12 @@ GroupFacts ReadGroup(const Tree& tree, int group) {
   facts.noiommu = name.ok() && *name == "vfio-noiommu";
   const absl::StatusOr<std::string> regions = tree.ReadText(GroupFile(group, "reserved_regions"));
   facts.direct_reserved = regions.ok() && HasDirectRegion(*regions);
+  const absl::StatusOr<std::vector<std::string>> devices = tree.List(GroupFile(group, "devices"));
+  for (const std::string& device : devices.ok() ? *devices : std::vector<std::string>()) {
+    if (const auto address = PciAddress::Parse(device); address.ok()) {
+      facts.listed.push_back(*address);
+    }
+  }
   return facts;
 }
 

@@ -20,6 +20,9 @@ class Tree;
 struct GroupFacts {
   bool noiommu = false;          // name file says "vfio-noiommu"
   bool direct_reserved = false;  // a reserved region of type "direct" (RMRR)
+  // The group's own list of devices, whatever became of reading them; empty where the tree has
+  // none.
+  std::vector<PciAddress> listed;
   bool operator==(const GroupFacts&) const = default;
 };
 

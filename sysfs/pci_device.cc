@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "sysfs/config_space.h"
@@ -15,6 +16,7 @@
 namespace vfio_agent {
 namespace {
 
+constexpr std::string_view kDriverPunctuation = "_-+.,:@";
 constexpr uint16_t kClassPciBridge = 0x0604;
 constexpr uint16_t kClassSemiTransparentBridge = 0x0609;
 
@@ -77,6 +79,26 @@ class Reader {
     return std::nullopt;
   }
 
+  // The driver's name. It becomes part of paths and of the commands that are printed, so strange
+  // characters are replaced; and a link that cannot be read is a driver that is not known, not
+  // none.
+  std::optional<std::string> DriverName() {
+    const size_t notes = device_.errors.size();
+    std::optional<std::string> name = Link("driver");
+    if (!name && device_.errors.size() == notes) return std::nullopt;
+    const std::string read = name.value_or("");
+    std::string plain = read;
+    for (char& c : plain) {
+      if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) &&
+          kDriverPunctuation.find(c) == std::string_view::npos) {
+        c = '?';
+      }
+    }
+    if (plain.find_first_not_of('.') == std::string::npos) plain.assign(1, '?');
+    if (name && plain != read) Note(absl::StrFormat("driver: strange name '%s'", read));
+    return plain;
+  }
+
   std::optional<PciAddress> AddressLink(const char* name) {
     const std::optional<std::string> target = Link(name);
     if (!target) return std::nullopt;
@@ -107,7 +129,7 @@ void ReadIds(Reader& reader, PciDevice& device) {
 }
 
 void ReadPlace(Reader& reader, PciDevice& device) {
-  device.driver = reader.Link("driver");
+  device.driver = reader.DriverName();
   if (const std::optional<std::string> group = reader.Link("iommu_group")) {
     int number = -1;
     if (absl::SimpleAtoi(*group, &number) && number >= 0) {

@@ -62,8 +62,11 @@ inline absl::Status Annotate(const absl::Status& status, const std::string& wher
   } while (false)
 
 // ASSIGN_OR_RETURN(auto text, tree.ReadText(path)): names the value or leaves with the error.
+// `lhs` and `tmp` are declared here, which parentheses would forbid.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define ASSIGN_OR_RETURN(lhs, expr) ASSIGN_OR_RETURN_(VFIO_AGENT_CONCAT(or_, __LINE__), lhs, expr)
 #define ASSIGN_OR_RETURN_(tmp, lhs, expr) \
   auto tmp = (expr);                      \
   if (!tmp.ok()) return tmp.status();     \
   lhs = *std::move(tmp)
+// NOLINTEND(bugprone-macro-parentheses)

@@ -70,7 +70,7 @@ void AppendEntries(const char* buffer, size_t size, std::vector<Entry>& entries)
 }
 
 absl::StatusOr<std::vector<Entry>> ListFd(int fd, std::string_view name) {
-  alignas(RawEntry) std::array<char, 16 * 1024> buffer;
+  alignas(RawEntry) std::array<char, size_t{16} * 1024> buffer;
   std::vector<Entry> entries;
   for (;;) {
     const ssize_t n = ::syscall(SYS_getdents64, fd, buffer.data(), buffer.size());
@@ -110,7 +110,7 @@ absl::StatusOr<Fd> Tree::OpenAt(std::string_view path, int flags) const {
 }
 
 absl::StatusOr<std::string> Tree::ReadText(std::string_view path, size_t limit) const {
-  ASSIGN_OR_RETURN(const Fd fd, OpenAt(path, O_RDONLY | O_NOCTTY));
+  ASSIGN_OR_RETURN(const Fd fd, OpenAt(path, O_RDONLY | O_NOCTTY | O_NONBLOCK));
   return ReadAll(fd.get(), path, limit);
 }
 
@@ -147,7 +147,8 @@ absl::StatusOr<TreeDir> TreeDir::Open(const Tree& tree, std::string_view path) {
 }
 
 absl::StatusOr<std::string> TreeDir::ReadText(const char* name) const {
-  const Fd fd(::openat(dir_.get(), name, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
+  const Fd fd(
+      ::openat(dir_.get(), name, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
   if (!fd.valid()) return ErrnoStatus(absl::StrFormat("open %s", name));
   return ReadAll(fd.get(), name, 4096);
 }

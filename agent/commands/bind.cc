@@ -57,37 +57,26 @@ Refusal Failure(const JobEvent& event, const NodeFacts& facts) {
   Refusal failure{.code = event.code,
                   .group = event.job.group,
                   .text = Message(event.status),
-                  .remedy = std::string(DefaultRemedy(event.code))};
+                  .remedy = RemedyOf(event)};
   if (event.done < event.job.actions.size()) {
     const Action& action = event.job.actions[event.done];
     if (const PciAddress* address = DeviceOf(action)) failure.address = *address;
     failure.text = absl::StrFormat("step %d of %d, `%s`: %s", event.done + 1,
                                    event.job.actions.size(), ToShell(action), failure.text);
   }
-  Log(JobEnded(event, facts, "what was moved goes back"));
+  Log(JobEnded(event, facts, event.undone ? "what was moved is back" : "left as it is now"));
   return failure;
 }
 
-// What a failed bind has moved goes back: new facts, and a plan from them.
-void Undo(const std::vector<JobEvent>& failed, Session& session, OriginStore& store) {
-  std::vector<std::string> notes;
-  const absl::StatusOr<Picture> picture = session.Take(notes);
-  const absl::StatusOr<Origins> origins = store.Read(notes);
-  if (!picture.ok() || !origins.ok()) return;
-  std::vector<Job> jobs;
-  for (const JobEvent& event : failed) {
-    if (event.kind == JobEvent::Kind::kStuck) continue;  // the kernel has its device's lock
-    std::vector<Action> actions = PlanUndo(picture->facts, *origins, MovedBy(event.job.actions));
-    if (actions.empty()) continue;
-    jobs.push_back(
-        {.group = event.job.group, .kind = JobKind::kRelease, .actions = std::move(actions)});
-  }
-  for (const JobEvent& event : RunJobs(std::move(jobs), session)) {
-    Log(JobEnded(event, picture->facts, "left as it is"));
-    if (!event.status.ok()) continue;
-    if (const absl::Status status = ForgetOrigins(event.job.actions, store); !status.ok()) {
-      PrintError(Message(status));
-    }
+void TakeFailure(const JobEvent& event, const NodeFacts& facts, std::vector<Line>& lines,
+                 OriginStore& store) {
+  const auto line = std::ranges::find_if(
+      lines, [&event](const Line& l) { return l.group->group == event.job.group; });
+  line->result = Result::kFailed;
+  line->reasons.push_back(Failure(event, facts));
+  if (!event.undone) return;
+  if (const absl::Status status = ForgetOrigins(event.job.actions, store); !status.ok()) {
+    PrintError(Message(status));
   }
 }
 
@@ -96,19 +85,14 @@ absl::Status Carry(std::vector<Line>& lines, Session& session, const NodeFacts& 
   std::vector<Job> jobs;
   for (const Line& line : lines) {
     if (line.result != Result::kBound) continue;
-    RETURN_IF_ERROR(NoteOrigins(line.group->actions, facts, store));
-    jobs.push_back({.group = *line.group->group, .actions = line.group->actions});
+    Job job{.group = *line.group->group, .actions = line.group->actions};
+    RETURN_IF_ERROR(NoteOrigins(job.actions, facts, store));
+    RETURN_IF_ERROR(AddOrigins(job, store));
+    jobs.push_back(std::move(job));
   }
-  std::vector<JobEvent> failed;
-  for (JobEvent& event : RunJobs(std::move(jobs), session)) {
-    if (event.status.ok()) continue;
-    const auto line = std::ranges::find_if(
-        lines, [&event](const Line& l) { return l.group->group == event.job.group; });
-    line->result = Result::kFailed;
-    line->reasons.push_back(Failure(event, facts));
-    failed.push_back(std::move(event));
+  for (const JobEvent& event : RunJobs(std::move(jobs), session)) {
+    if (!event.status.ok()) TakeFailure(event, facts, lines, store);
   }
-  Undo(failed, session, store);
   return absl::OkStatus();
 }
 

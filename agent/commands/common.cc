@@ -48,6 +48,11 @@ std::unique_ptr<Picture> TakeOrPrint(Session& session) {
     return nullptr;
   }
   for (const std::string& skipped : picture->facts.skipped) PrintError("skipped " + skipped);
+  for (const PciDevice& device : picture->facts.devices) {
+    for (const std::string& error : device.errors) {
+      PrintError(device.address.ToString() + ": " + error);
+    }
+  }
   return std::make_unique<Picture>(*std::move(picture));
 }
 

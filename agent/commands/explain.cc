@@ -82,7 +82,7 @@ int ExplainCommand(Session& session) {
       return kExitDone;
     }
     PrintError(Message(groups.status()));
-    return absl::IsInvalidArgument(groups.status()) ? kExitUsage : kExitFailed;
+    return kExitUsage;
   }
   Print(session, *picture, *groups);
   const bool refused = std::ranges::any_of(

@@ -153,7 +153,9 @@ int ReleaseCommand(Session& session) {
       session, picture->facts, store);
   const Output output = session.invocation().output;
   IsDocument(output) ? PrintJson(lines, output) : PrintText(lines);
-  return ExitOf(lines);
+  // Without a selector a record that cannot be read is a device that stayed behind.
+  const bool left = !bad.empty() && session.invocation().arguments.empty();
+  return left ? kExitFailed : ExitOf(lines);
 }
 
 }  // namespace vfio_agent

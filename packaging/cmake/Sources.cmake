@@ -15,9 +15,9 @@ vfio_agent_library(deviceplugin
           plugin.cc plugins.cc
   PUBLIC vfio_agent::iommu vfio_agent::proto)
 vfio_agent_library(agent
-  SOURCES agent.cc command_line.cc config.cc config_resources.cc event.cc explanation.cc jobs.cc
+  SOURCES agent.cc command_line.cc config.cc config_resources.cc event.cc explanation.cc files.cc jobs.cc
           json.cc log.cc loop.cc one_shot.cc origins.cc pci_class.cc report.cc session.cc
-          settings.cc table.cc transitions.cc yaml.cc yaml_dump.cc
+          settings.cc signals.cc table.cc transitions.cc yaml.cc yaml_dump.cc
           commands/bind.cc commands/common.cc commands/config.cc commands/explain.cc
           commands/list.cc commands/plan.cc commands/release.cc commands/run.cc
   PUBLIC vfio_agent::deviceplugin nlohmann_json::nlohmann_json ${vfio_agent_yaml_archive}

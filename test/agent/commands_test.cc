@@ -183,6 +183,7 @@ TEST_CASE("usage errors exit with 2 and a suggestion", "[node]") {
   CHECK(RunAgent({"plan", "--root", "/nonexistent"}).exit_code == 1);
   CHECK(RunAgent({"explain"}).exit_code == 2);
   CHECK(RunAgent({"list", "spoons"}).exit_code == 2);
+  CHECK_THAT(RunAgent({"doctor"}).err, Catch::Contains("no subcommand is called 'doctor'"));
   CHECK(RunAgent({"help"}).exit_code == 0);
   CHECK(RunAgent({"version"}).exit_code == 0);
 }

@@ -130,11 +130,11 @@ TEST_CASE("flag wins over environment, environment over file, file over default"
   CHECK(ResolveSettings(sources).at("bind.parallel").source == "default");
   sources.file["bind.parallel"] = "2";
   CHECK(MakeSettings(sources)->parallel == 2);
-  ::setenv("VFIO_AGENT_PARALLEL", "3", 1);
+  ::setenv("VFIO_AGENT_PARALLEL", "3", 1);  // NOLINT(concurrency-mt-unsafe)
   CHECK(MakeSettings(sources)->parallel == 3);
   sources.flags["parallel"] = "4";
   CHECK(MakeSettings(sources)->parallel == 4);
-  ::unsetenv("VFIO_AGENT_PARALLEL");
+  ::unsetenv("VFIO_AGENT_PARALLEL");  // NOLINT(concurrency-mt-unsafe)
 }
 
 TEST_CASE("a wrong setting names its source", "[agent]") {

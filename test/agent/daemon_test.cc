@@ -118,8 +118,8 @@ TEST_CASE("KUBE-04: a device that leaves the bus stays listed, unhealthy, until 
 TEST_CASE("SIGHUP reads the configuration anew; a wrong one is refused and the old one stays",
           "[node][grpc]") {
   const Node node("cases/BIND-13");
-  const char kOne[] = "resources: [{select: [{address: \"0000:17:00.0\"}]}]\n";
-  const char kBoth[] = "resources: [{select: [{vendor: \"10de\"}]}]\n";
+  constexpr char kOne[] = "resources: [{select: [{address: \"0000:17:00.0\"}]}]\n";
+  constexpr char kBoth[] = "resources: [{select: [{vendor: \"10de\"}]}]\n";
   const std::string config = node.dir().Write("config.yaml", kOne);
   const Daemon daemon(node.DaemonArguments({"--config", config}));
   INFO(daemon.Log());

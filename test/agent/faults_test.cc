@@ -150,6 +150,58 @@ TEST_CASE("a group that failed and is then not to be bound any more costs no fur
   CHECK(Ticks(daemon.pid()) - ticks < ::sysconf(_SC_CLK_TCK) / 2);
 }
 
+TEST_CASE("a bind that fails after its agent was killed is put back all the same", "[node]") {
+  const Node node("cases/VIA-05",
+                  "faults: [{device: \"0000:01:00.1\", op: unbind, delay: 1s, errno: EBUSY}]\n");
+  Daemon daemon(node.DaemonArguments());
+  REQUIRE(Eventually([&] { return node.DriverOf("0000:01:00.0") == "vfio-pci"; }, kLong));
+  daemon.Signal(SIGKILL);
+  CHECK(Eventually([&] { return node.DriverOf("0000:01:00.0") == "nvidia"; }, kLong));
+  CHECK(Eventually([&] { return node.OverrideOf("0000:01:00.1") == "(null)\n"; }, kLong));
+  CHECK(node.DriverOf("0000:01:00.1") == "snd_hda_intel");
+}
+
+TEST_CASE("an agent that starts while a child of the one before is at work waits for it",
+          "[node][grpc]") {
+  const Node node("hgx-8gpu", "faults: [{device: \"0000:1b:00.0\", op: unbind, delay: 3s}]\n");
+  FakeKubelet kubelet({.dir = node.kubelet_dir()});
+  REQUIRE(kubelet.Start().ok());
+  {
+    Daemon first(node.DaemonArguments());
+    REQUIRE_FALSE(first.WaitForLine({"event=bind_started", "group=23"}, kLong).empty());
+    first.Signal(SIGTERM);
+    REQUIRE(first.WaitForEnd(absl::Seconds(3)) == 0);
+  }
+  const Daemon second(node.DaemonArguments());
+  REQUIRE(kubelet.WaitHealthy(kH100, 8, kLong));
+  INFO(second.Log());
+  CHECK_FALSE(second.WaitForLine({"event=note", "at work on group 23"}, kLong).empty());
+  CHECK(second.CountLines({"event=bind_failed"}) == 0);
+  // Never unbound from vfio-pci: a pod may have it by now.
+  CHECK_THAT(node.Writes(), !Catch::Contains("vfio-pci/unbind"));
+}
+
+TEST_CASE("onExit: release waits for what is half-way", "[node]") {
+  const Node node("cases/VIA-05", "faults: [{device: \"0000:01:00.0\", op: unbind, delay: 1s}]\n");
+  Daemon daemon(node.DaemonArguments({"--on-exit", "release"}));
+  REQUIRE_FALSE(daemon.WaitForLine({"event=bind_started"}, kLong).empty());
+  daemon.Signal(SIGTERM);
+  CHECK(daemon.WaitForEnd(kLong) == 0);
+  CHECK(node.DriverOf("0000:01:00.0") == "nvidia");
+  CHECK(node.DriverOf("0000:01:00.1") == "snd_hda_intel");
+  CHECK(node.OverrideOf("0000:01:00.0") == "(null)\n");
+}
+
+TEST_CASE("SIGTERM ends a daemon whose loop waits for a read that never returns", "[node]") {
+  const Node node("cases/VIA-05",
+                  "faults: [{device: \"0000:01:00.0\", op: \"read:config\", block: forever}]\n");
+  Daemon daemon(node.DaemonArguments());
+  REQUIRE_FALSE(daemon.WaitForLine({"event=agent_started"}, kLong).empty());
+  daemon.Signal(SIGTERM);
+  CHECK(daemon.WaitForEnd(absl::Seconds(4)) == 0);  // two, and what a busy machine adds
+  node.Control("release-blocked 0000:01:00.0");
+}
+
 TEST_CASE("a device that vanishes in the middle of its bind hurts no other", "[node]") {
   const Node node("hgx-8gpu", "faults: [{device: \"0000:1b:00.0\", op: unbind, vanish: true}]\n");
   const ProgramResult result = node.Run({"bind"});

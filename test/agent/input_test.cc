@@ -92,6 +92,24 @@ TEST_CASE("a link loop, a directory for a file and a dangling link are told, not
   CHECK_THAT(result.out, Catch::Contains("0000:01:00.0"));
 }
 
+TEST_CASE("a member that the group lists and that cannot be read keeps the group unbound",
+          "[node]") {
+  PlainTree tree;
+  tree.Device("0000:02:00.0");
+  for (const char* address : {"0000:01:00.0", "0000:02:00.0"}) {
+    fs::create_symlink("../../../../devices/pci0000:00/" + std::string(address),
+                       tree.root() + "/sys/kernel/iommu_groups/5/devices/" + address);
+  }
+  REQUIRE_THAT(tree.Plan().out, Catch::Contains("\"verdict\": \"bind\""));
+  fs::remove(tree.DirOf("0000:02:00.0") + "/iommu_group");
+  fs::create_symlink("../../../kernel/iommu_groups/junk",
+                     tree.DirOf("0000:02:00.0") + "/iommu_group");
+  const auto plan = nlohmann::json::parse(tree.Plan().out);
+  CHECK(plan.at("groups").at(0).at("verdict") == "refused");
+  CHECK(plan.at("refusals").at(0).at("code") == "foreign-member");
+  CHECK(plan.at("refusals").at(0).at("address") == "0000:02:00.0");
+}
+
 TEST_CASE("no link leads out of the root", "[node]") {
   const ScratchDir outside;
   outside.Write("secret", "0x1234\n");

@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
   sigset_t set;
   ::sigemptyset(&set);
   ::sigaddset(&set, SIGTERM);
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   const std::string dir = argv[1];
   Service service;
   grpc::ServerBuilder builder;

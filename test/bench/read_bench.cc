@@ -41,7 +41,7 @@ void ReadDevice(int devices, const char* name) {
   [[maybe_unused]] ssize_t n = ::readlinkat(devices, name, target.data(), target.size());
   DIR* const dir = ::fdopendir(::openat(devices, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (dir == nullptr) return;
-  while (::readdir(dir) != nullptr) {
+  while (::readdir(dir) != nullptr) {  // NOLINT(concurrency-mt-unsafe): one thread
   }
   for (const char* file : kFiles) ReadAttribute(::dirfd(dir), file);
   for (const char* link : kLinks) n = ::readlinkat(::dirfd(dir), link, target.data(), PATH_MAX);
@@ -53,7 +53,7 @@ size_t MinimalLoop(const std::string& root) {
   DIR* const dir = ::opendir(path.c_str());
   if (dir == nullptr) return 0;
   size_t devices = 0;
-  while (const dirent* entry = ::readdir(dir)) {
+  while (const dirent* entry = ::readdir(dir)) {  // NOLINT(concurrency-mt-unsafe): one thread
     if (entry->d_name[0] == '.') continue;
     ReadDevice(::dirfd(dir), entry->d_name);
     ++devices;

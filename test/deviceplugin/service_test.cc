@@ -33,6 +33,8 @@ struct Served {
                                                               published, node.tree(), observer));
   }
   ~Served() { server->Shutdown(absl::InfinitePast()); }
+  Served(const Served&) = delete;
+  Served& operator=(const Served&) = delete;
 
   std::unique_ptr<v1beta1::DevicePlugin::Stub> Connect() const {
     return v1beta1::DevicePlugin::NewStub(
@@ -74,6 +76,8 @@ struct Watcher {
     }
     stream->Finish();  // cancelled, or ended by the server: both are expected
   }
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
   // The health in the next list; "end" where the stream is over.
   std::string Next() { return stream->Read(&list) ? list.devices(0).health() : "end"; }
 

@@ -52,6 +52,8 @@ class PluginLoop {
  public:
   PluginLoop(const std::string& dir, const Tree& tree);
   ~PluginLoop();
+  PluginLoop(const PluginLoop&) = delete;
+  PluginLoop& operator=(const PluginLoop&) = delete;
 
   Plugins& plugins() { return *plugins_; }
   // Steps until `reached`, at most for `limit`. False where the time ran out.

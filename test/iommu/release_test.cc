@@ -93,8 +93,14 @@ TEST_CASE("a holder of another group holds nothing here", "[iommu]") {
 TEST_CASE("what is not on a vfio driver, and bridges, stay as they are", "[iommu]") {
   NodeFacts facts = Node({Bridge("0000:00:01.0", 17, "vfio-pci"), Gpu(kGpu, 17, "vfio-pci"),
                           Audio(kAudio, 17), Nvme("0000:3c:00.0", 17, "")});
-  const auto releases = Release(facts, From({{kAudio, "snd_hda_intel"}, {"0000:3c:00.0", ""}}));
+  const auto releases = Release(facts, From({{"0000:3c:00.0", ""}}));
   CHECK(releases.at(0).members == std::vector<PciAddress>{At(kGpu)});
+}
+
+TEST_CASE("a noted member that never left its driver loses the override", "[iommu]") {
+  NodeFacts facts = Node({Gpu(kGpu, 17, "nvidia")});
+  CHECK(Release(facts, From({{kGpu, "nvidia"}})).at(0).actions ==
+        std::vector<Action>{SetOverride{At(kGpu), ""}});
 }
 
 TEST_CASE("a member that was left without its driver half-way is given back too", "[iommu]") {

@@ -54,6 +54,8 @@ class FakeKubelet {
 
   explicit FakeKubelet(Options options);
   ~FakeKubelet();
+  FakeKubelet(const FakeKubelet&) = delete;
+  FakeKubelet& operator=(const FakeKubelet&) = delete;
 
   // Sweeps the directory and listens on kubelet.sock. Nothing is remembered from before.
   absl::Status Start();
