@@ -114,6 +114,7 @@ absl::Time Agent::Deadline() const {
 // When a group that waits for its next try can have it; a job's end wakes the loop by itself.
 absl::Time Agent::NextRetry() const {
   absl::Time next = absl::InfiniteFuture();
+  if (!picture_) return next;  // nothing can be started from what could not be read
   if (jobs_.active() >= static_cast<size_t>(session_.settings().parallel)) return next;
   for (const auto& [group, state] : groups_) {
     if (state.failures > 0 && !jobs_.Has(group)) next = std::min(next, state.next_try);
