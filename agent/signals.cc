@@ -45,7 +45,8 @@ void WaitForSignals(const Fd& pipe) {
 
 absl::Status Signals::Install() {
   const sigset_t set = Taken();
-  if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return ErrnoStatus("block signals");
+  const int error = ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  if (error != 0) return ErrnoStatus(error, "block signals");
   // The reader of the log may go away; that must not take the daemon with it.
   ::signal(SIGPIPE, SIG_IGN);
   std::array<int, 2> ends = {};
@@ -71,7 +72,7 @@ void Signals::LiftDeadline() { deadline_lifted = true; }
 void ResetSignals() {
   sigset_t none;
   ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
 }
 
 }  // namespace vfio_agent

@@ -84,7 +84,7 @@ TEST_CASE("R24: two lists differ where the kubelet would see it, and only there"
 TEST_CASE("R34: the list of 4096 units is far below the kubelet's 4 MiB", "[deviceplugin]") {
   Offer offer = TestOffer("nvidia.com/X", {});
   for (int i = 0; i < 4096; ++i) offer.units.push_back(TestUnit("0000:11:00.0", 1));
-  CHECK(MakeDeviceList(offer).ByteSizeLong() < 256 * 1024);
+  CHECK(MakeDeviceList(offer).ByteSizeLong() < size_t{256} * 1024);
 }
 
 }  // namespace
