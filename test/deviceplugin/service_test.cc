@@ -202,6 +202,22 @@ TEST_CASE("streams that are ended end cleanly, and later ones at once", "[device
   CHECK(served.Told(Kind::kListClosed, 2));
 }
 
+TEST_CASE("a server ends in good order whose client hangs up at that moment",
+          "[deviceplugin][grpc]") {
+  for (int round = 0; round < 30; ++round) {
+    Served served;
+    const auto stub = served.Connect();
+    grpc::ClientContext context;
+    const auto stream = stub->ListAndWatch(&context, v1beta1::Empty());
+    List list;
+    REQUIRE(stream->Read(&list));
+    context.TryCancel();
+    served.server->Shutdown(absl::InfinitePast());
+    CHECK(served.Told(Kind::kListClosed, 1));
+    stream->Finish();  // cancelled, or ended by the server: both are expected
+  }
+}
+
 TEST_CASE("a server that cannot listen says where", "[deviceplugin][grpc]") {
   SilenceGrpc();
   Served served;
