@@ -70,6 +70,7 @@ void Plugin::HandleService(const Signal& signal, const ServiceEvent& event, absl
 
 void Plugin::HandleRegister(const absl::Status& status, absl::Time now, double jitter,
                             std::vector<PluginEvent>& events) {
+  call_.reset();  // and its connection, which nobody would read any more
   if (registration_.phase() != Registration::Phase::kRegistering) return;
   registration_.On(Meaning(status), now, jitter);
   if (!status.ok()) {

@@ -55,6 +55,7 @@ std::vector<PluginEvent> Plugins::Step(absl::Time now) {
   for (const auto& entry : plugins_) {
     next_deadline_ = std::min(next_deadline_, entry.second->Advance(now, Jitter(), events));
   }
+  quiet_.StopTimers();  // no sooner, since the first registration need not wait for that
   return events;
 }
 

@@ -12,6 +12,7 @@
 #include "deviceplugin/kubelet_watch.h"
 #include "deviceplugin/offer.h"
 #include "deviceplugin/plugin_event.h"
+#include "deviceplugin/quiet_grpc.h"
 
 namespace vfio_agent {
 
@@ -63,6 +64,7 @@ class Plugins {
   double Jitter();
   void LookAround(absl::Time now, std::vector<PluginEvent>& events);
 
+  QuietGrpc quiet_;  // before and after everything else
   std::unique_ptr<PluginContext> context_;
   KubeletWatch watch_;
   bool kubelet_present_ = false;

@@ -1,10 +1,11 @@
 #include "deviceplugin/register_call.h"
 
 #include <grpcpp/client_context.h>
+#include <grpcpp/completion_queue.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
-#include <future>
+#include <thread>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -25,44 +26,59 @@ std::shared_ptr<grpc::Channel> Dial(const std::string& socket) {
   return grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
 }
 
+absl::Status ToAbsl(const grpc::Status& status) {
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
 }  // namespace
 
-// The channel must end on the thread of its owner and not in the callback: gRPC's last user joins
-// gRPC's callback threads, and would join itself there.
 struct RegisterCall::State {
-  std::unique_ptr<v1beta1::Registration::Stub> stub;
-  grpc::ClientContext context;
+  absl::Status Call(const std::string& kubelet_socket, absl::Duration timeout);
+
   v1beta1::RegisterRequest request;
-  v1beta1::Empty response;
-  std::future<void> finished;
+  grpc::ClientContext context;
+  std::thread thread;
 };
+
+absl::Status RegisterCall::State::Call(const std::string& kubelet_socket, absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  context.set_deadline(absl::ToChronoTime(deadline));
+  grpc::CompletionQueue queue;
+  const auto stub = v1beta1::Registration::NewStub(Dial(kubelet_socket));
+  const auto call = stub->AsyncRegister(&context, request, &queue);
+  v1beta1::Empty response;
+  grpc::Status status;
+  call->Finish(&response, &status, this);
+  void* tag = nullptr;
+  bool ok = false;
+  // gRPC's own timers may be off (QuietGrpc), so the deadline is kept here.
+  if (queue.AsyncNext(&tag, &ok, absl::ToChronoTime(deadline)) == grpc::CompletionQueue::TIMEOUT) {
+    context.TryCancel();
+    queue.Next(&tag, &ok);
+    if (!status.ok()) return absl::DeadlineExceededError("the kubelet did not answer in time");
+  }
+  return ToAbsl(status);
+}
 
 RegisterCall::RegisterCall(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 RegisterCall::~RegisterCall() {
   state_->context.TryCancel();
-  state_->finished.wait();
+  state_->thread.join();
 }
 
 std::unique_ptr<RegisterCall> RegisterCall::Start(const std::string& kubelet_socket,
                                                   const std::string& resource,
-                                                  const std::string& endpoint, Done done) {
+                                                  const std::string& endpoint, Done done,
+                                                  absl::Duration timeout) {
   auto state = std::make_unique<State>();
-  // Shared, since the waiter may be gone before set_value() has returned.
-  const auto finished = std::make_shared<std::promise<void>>();
-  state->finished = finished->get_future();
-  state->stub = v1beta1::Registration::NewStub(Dial(kubelet_socket));
-  state->context.set_deadline(absl::ToChronoTime(absl::Now() + kRegisterTimeout));
   state->request.set_version("v1beta1");
   state->request.set_endpoint(endpoint);
   state->request.set_resource_name(resource);
   *state->request.mutable_options() = PluginOptions();
-  state->stub->async()->Register(
-      &state->context, &state->request, &state->response,
-      [finished, done = std::move(done)](const grpc::Status& status) {
-        done(absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                          status.error_message()));
-        finished->set_value();
+  state->thread =
+      std::thread([call = state.get(), kubelet_socket, timeout, done = std::move(done)] {
+        done(call->Call(kubelet_socket, timeout));
       });
   return std::unique_ptr<RegisterCall>(new RegisterCall(std::move(state)));
 }

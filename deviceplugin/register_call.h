@@ -17,12 +17,14 @@ class RegisterCall {
  public:
   using Done = std::function<void(absl::Status)>;
 
-  // Calls the kubelet that listens on `kubelet_socket`. `done` is called exactly once, on one of
-  // gRPC's threads.
+  // Calls the kubelet that listens on `kubelet_socket`. `done` is called exactly once, on a thread
+  // that the call has to itself.
   static std::unique_ptr<RegisterCall> Start(const std::string& kubelet_socket,
                                              const std::string& resource,
-                                             const std::string& endpoint, Done done);
-  // Cancels a call that is still under way and waits for `done`, which comes at once then.
+                                             const std::string& endpoint, Done done,
+                                             absl::Duration timeout = kRegisterTimeout);
+  // Cancels a call that is still under way and waits for `done`, which comes at once then. Not to
+  // be called from `done`.
   ~RegisterCall();
 
   RegisterCall(const RegisterCall&) = delete;

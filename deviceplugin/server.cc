@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "deviceplugin/completion.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -72,23 +73,42 @@ absl::StatusOr<std::unique_ptr<PluginServer>> PluginServer::Start(
   const std::string dir = path.substr(0, path.rfind('/'));
   struct stat info = {};
   if (::stat(dir.c_str(), &info) != 0) return ErrnoStatus("device-plugin directory " + dir);
+  RETURN_IF_ERROR(started->Listen());
+  return started;
+}
+
+absl::Status PluginServer::Listen() {
   grpc::ServerBuilder builder;
-  builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
-  builder.RegisterService(started->service_.get());
+  builder.AddListeningPort("unix:" + path_, grpc::InsecureServerCredentials());
+  builder.RegisterService(&service_->rpc());
+  queue_ = builder.AddCompletionQueue();
+  lease_ = LeaseOut(*queue_);
   {
     const OwnerOnly owner_only;
-    started->server_ = builder.BuildAndStart();
+    server_ = builder.BuildAndStart();
   }
-  if (started->server_ == nullptr) {
-    return absl::UnavailableError(absl::StrFormat("cannot listen on %s", path));
+  if (server_ == nullptr) {
+    lease_.reset();
+    HandleCalls();  // a queue must be read empty before it ends
+    return absl::UnavailableError(absl::StrFormat("cannot listen on %s", path_));
   }
-  return started;
+  service_->Serve(lease_);
+  thread_ = std::thread([this] { HandleCalls(); });
+  return absl::OkStatus();
+}
+
+void PluginServer::HandleCalls() {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_->Next(&tag, &ok)) Completion::Proceed(tag, ok);
 }
 
 void PluginServer::Shutdown(absl::Time deadline) {
   if (server_ == nullptr) return;
   EndStreams();
   server_->Shutdown(absl::ToChronoTime(deadline));
+  lease_.reset();
+  thread_.join();  // ends with the last call
   server_.reset();
 }
 

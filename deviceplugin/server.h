@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -46,9 +47,15 @@ class PluginServer {
  private:
   PluginServer(std::string path, std::unique_ptr<DevicePluginService> service);
 
+  absl::Status Listen();
+  void HandleCalls();
+
   std::string path_;
-  std::unique_ptr<DevicePluginService> service_;  // outlives the server
+  std::unique_ptr<DevicePluginService> service_;        // outlives the server
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;  // likewise
+  QueueLease lease_;                                    // held until the server has shut down
   std::unique_ptr<grpc::Server> server_;
+  std::thread thread_;  // sleeps in the queue while the kubelet wants nothing
 };
 
 }  // namespace vfio_agent

@@ -1,13 +1,12 @@
 #include "deviceplugin/service.h"
 
-#include <grpcpp/support/server_callback.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "deviceplugin/allocate.h"
 #include "deviceplugin/preferred.h"
+#include "deviceplugin/unary_call.h"
 #include "deviceplugin/verify.h"
 #include "deviceplugin/watch_stream.h"
 #include "sysfs/status.h"
@@ -18,12 +17,6 @@ namespace {
 // Both enumerations are gRPC's canonical codes, number for number.
 grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), Message(status)};
-}
-
-grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const grpc::Status& status) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(status);
-  return reactor;
 }
 
 template <typename Repeated>
@@ -52,6 +45,12 @@ absl::Status AllocateAll(const IndexedOffer& offer, const Tree& tree,
     *response.add_container_responses() = MakeAllocation(offer.offer().resource, units);
   }
   return absl::OkStatus();
+}
+
+// Names the method's types once, so that callers need not.
+template <typename Rpc, typename Request, typename Response>
+void AwaitCalls(const UnaryMethod<Rpc, Request, Response>& method) {
+  UnaryCall<Rpc, Request, Response>::Await(method);
 }
 
 }  // namespace
@@ -96,64 +95,77 @@ DevicePluginService::DevicePluginService(Published& published, const Tree& tree,
 
 DevicePluginService::~DevicePluginService() = default;
 
-grpc::ServerUnaryReactor* DevicePluginService::GetDevicePluginOptions(
-    grpc::CallbackServerContext* context, const v1beta1::Empty*,
-    v1beta1::DevicePluginOptions* options) {
-  *options = PluginOptions();
-  return Answer(context, grpc::Status::OK);
+void DevicePluginService::Serve(const QueueLease& queue) {
+  AwaitStream(queue);
+  AwaitCalls<Rpc, v1beta1::Empty, v1beta1::DevicePluginOptions>(
+      {rpc_, queue, &Rpc::RequestGetDevicePluginOptions,
+       [](const v1beta1::Empty&, v1beta1::DevicePluginOptions& options) {
+         options = PluginOptions();
+         return grpc::Status::OK;
+       }});
+  AwaitCalls<Rpc, v1beta1::PreferredAllocationRequest, v1beta1::PreferredAllocationResponse>(
+      {rpc_, queue, &Rpc::RequestGetPreferredAllocation,
+       [this](const auto& request, auto& response) {
+         return GetPreferredAllocation(request, response);
+       }});
+  AwaitCalls<Rpc, v1beta1::AllocateRequest, v1beta1::AllocateResponse>(
+      {rpc_, queue, &Rpc::RequestAllocate,
+       [this](const auto& request, auto& response) { return Allocate(request, response); }});
+  AwaitCalls<Rpc, v1beta1::PreStartContainerRequest, v1beta1::PreStartContainerResponse>(
+      {rpc_, queue, &Rpc::RequestPreStartContainer,
+       [this](const auto& request, auto&) { return PreStartContainer(request); }});
 }
 
-grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* DevicePluginService::ListAndWatch(
-    grpc::CallbackServerContext*, const v1beta1::Empty*) {
-  observer_({.kind = ServiceEvent::Kind::kListOpened});
-  const std::shared_ptr<WatchStream> stream = WatchStream::Start(
-      published_, [this] { observer_({.kind = ServiceEvent::Kind::kListClosed}); });
-  streams_->Add(stream);
-  return stream.get();
+void DevicePluginService::AwaitStream(const QueueLease& queue) {
+  auto opened = [this, queue](const std::shared_ptr<WatchStream>& stream) {
+    AwaitStream(queue);
+    observer_({.kind = ServiceEvent::Kind::kListOpened});
+    streams_->Add(stream);
+  };
+  auto closed = [this] { observer_({.kind = ServiceEvent::Kind::kListClosed}); };
+  WatchStream::Await(rpc_, queue, published_, {std::move(opened), std::move(closed)});
 }
 
-grpc::ServerUnaryReactor* DevicePluginService::GetPreferredAllocation(
-    grpc::CallbackServerContext* context, const v1beta1::PreferredAllocationRequest* request,
-    v1beta1::PreferredAllocationResponse* response) {
+grpc::Status DevicePluginService::GetPreferredAllocation(
+    const v1beta1::PreferredAllocationRequest& request,
+    v1beta1::PreferredAllocationResponse& response) {
   const std::shared_ptr<const IndexedOffer> offer = published_.Get();
-  for (const auto& container : request->container_requests()) {
+  for (const auto& container : request.container_requests()) {
     const Preference wanted{.available = ToVector(container.available_deviceids()),
                             .must = ToVector(container.must_include_deviceids()),
                             .size = static_cast<size_t>(std::max(0, container.allocation_size()))};
-    v1beta1::ContainerPreferredAllocationResponse& answer = *response->add_container_responses();
+    v1beta1::ContainerPreferredAllocationResponse& answer = *response.add_container_responses();
     for (std::string& id : PreferUnits(*offer, wanted)) answer.add_deviceids(std::move(id));
   }
-  return Answer(context, grpc::Status::OK);
+  return grpc::Status::OK;
 }
 
-grpc::ServerUnaryReactor* DevicePluginService::Allocate(grpc::CallbackServerContext* context,
-                                                        const v1beta1::AllocateRequest* request,
-                                                        v1beta1::AllocateResponse* response) {
+grpc::Status DevicePluginService::Allocate(const v1beta1::AllocateRequest& request,
+                                           v1beta1::AllocateResponse& response) {
   const absl::Time start = absl::Now();
-  const absl::Status status = AllocateAll(*published_.Get(), tree_, *request, *response);
+  const absl::Status status = AllocateAll(*published_.Get(), tree_, request, response);
   ServiceEvent event{
       .kind = status.ok() ? ServiceEvent::Kind::kAllocated : ServiceEvent::Kind::kAllocateRefused,
       .text = Message(status),
       .took = absl::Now() - start};
-  for (const auto& container : request->container_requests()) {
+  for (const auto& container : request.container_requests()) {
     event.ids.insert(event.ids.end(), container.devices_ids().begin(),
                      container.devices_ids().end());
   }
   observer_(std::move(event));
-  return Answer(context, ToGrpc(status));
+  return ToGrpc(status);
 }
 
-grpc::ServerUnaryReactor* DevicePluginService::PreStartContainer(
-    grpc::CallbackServerContext* context, const v1beta1::PreStartContainerRequest* request,
-    v1beta1::PreStartContainerResponse*) {
-  std::vector<std::string> ids = ToVector(request->devices_ids());
+grpc::Status DevicePluginService::PreStartContainer(
+    const v1beta1::PreStartContainerRequest& request) {
+  std::vector<std::string> ids = ToVector(request.devices_ids());
   const absl::Status status = FindVerified(*published_.Get(), tree_, ids).status();
   if (!status.ok()) {
     observer_({.kind = ServiceEvent::Kind::kPreStartRefused,
                .ids = std::move(ids),
                .text = Message(status)});
   }
-  return Answer(context, ToGrpc(status));
+  return ToGrpc(status);
 }
 
 void DevicePluginService::EndStreams() { streams_->End(); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "deviceplugin/completion.h"
 #include "deviceplugin/published.h"
 #include "proto/deviceplugin_v1beta1.grpc.pb.h"
 
@@ -14,7 +15,7 @@ namespace vfio_agent {
 
 class Tree;
 
-// Something that the kubelet did. Told on one of gRPC's threads.
+// Something that the kubelet did. Told on the server's thread.
 struct ServiceEvent {
   enum class Kind { kListOpened, kListClosed, kAllocated, kAllocateRefused, kPreStartRefused };
   Kind kind = Kind::kListOpened;
@@ -24,52 +25,54 @@ struct ServiceEvent {
 };
 
 // Thin by rule: each method takes the newest offer, calls a pure function and turns its Status
-// into gRPC's. Methods run on gRPC's threads. Only VerifyUnit() touches the kernel, and it never
-// waits for a device: while Allocate runs, the kubelet admits no other pod of the whole node.
-class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService {
+// into gRPC's. Methods run on the server's thread, one after the other. Only VerifyUnit() touches
+// the kernel, and it never waits for a device: while Allocate runs, the kubelet admits no other pod
+// of the whole node.
+//
+// gRPC's asynchronous API and not its callbacks: those are served by threads that look up several
+// times a second, for as long as the process lives.
+class DevicePluginService {
  public:
   using Observer = std::function<void(ServiceEvent)>;
 
-  // `published` and `tree` outlive the server; `observer` is quick and may be called from several
-  // threads at once.
+  // `published` and `tree` outlive the server; `observer` is quick and is called on the server's
+  // thread.
   DevicePluginService(Published& published, const Tree& tree, Observer observer);
-  ~DevicePluginService() override;
+  ~DevicePluginService();
+
   DevicePluginService(const DevicePluginService&) = delete;
   DevicePluginService& operator=(const DevicePluginService&) = delete;
 
-  grpc::ServerUnaryReactor* GetDevicePluginOptions(grpc::CallbackServerContext* context,
-                                                   const v1beta1::Empty* request,
-                                                   v1beta1::DevicePluginOptions* options) override;
+  // To be registered with the server before it starts.
+  grpc::Service& rpc() { return rpc_; }
 
-  // Sends the whole list at once, then again after every change, until the kubelet hangs up or
-  // EndStreams() is called. Any number of streams may be open: a new kubelet opens one while the
-  // old one's is still dying.
-  grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* ListAndWatch(
-      grpc::CallbackServerContext* context, const v1beta1::Empty* request) override;
-
-  grpc::ServerUnaryReactor* GetPreferredAllocation(
-      grpc::CallbackServerContext* context, const v1beta1::PreferredAllocationRequest* request,
-      v1beta1::PreferredAllocationResponse* response) override;
-
-  grpc::ServerUnaryReactor* Allocate(grpc::CallbackServerContext* context,
-                                     const v1beta1::AllocateRequest* request,
-                                     v1beta1::AllocateResponse* response) override;
-
-  grpc::ServerUnaryReactor* PreStartContainer(
-      grpc::CallbackServerContext* context, const v1beta1::PreStartContainerRequest* request,
-      v1beta1::PreStartContainerResponse* response) override;
+  // Takes every call from the started server's `queue`, which one thread serves.
+  void Serve(const QueueLease& queue);
 
   // Ends every open stream, and each that is opened later at once: a server can then be shut down
   // without a wait.
   void EndStreams();
 
  private:
+  using Rpc = v1beta1::DevicePlugin::AsyncService;
   class Streams;
+
+  // Sends the whole list at once, then again after every change, until the kubelet hangs up or
+  // EndStreams() is called. Any number of streams may be open: a new kubelet opens one while the
+  // old one's is still dying.
+  void AwaitStream(const QueueLease& queue);
+
+  grpc::Status GetPreferredAllocation(const v1beta1::PreferredAllocationRequest& request,
+                                      v1beta1::PreferredAllocationResponse& response);
+  grpc::Status Allocate(const v1beta1::AllocateRequest& request,
+                        v1beta1::AllocateResponse& response);
+  grpc::Status PreStartContainer(const v1beta1::PreStartContainerRequest& request);
 
   Published& published_;
   const Tree& tree_;
   Observer observer_;
   std::unique_ptr<Streams> streams_;
+  Rpc rpc_;
 };
 
 // What GetDevicePluginOptions answers and Register tells.

@@ -6,23 +6,34 @@
 
 namespace vfio_agent {
 
-std::shared_ptr<WatchStream> WatchStream::Start(Published& published,
-                                                std::function<void()> on_done) {
-  auto stream = std::make_shared<WatchStream>(published, std::move(on_done));
+void WatchStream::Await(v1beta1::DevicePlugin::AsyncService& rpc, QueueLease queue,
+                        Published& published, Observer observer) {
+  grpc::ServerCompletionQueue* const tells = queue.get();
+  const auto stream =
+      std::make_shared<WatchStream>(std::move(queue), published, std::move(observer));
   stream->self_ = stream;
-  stream->token_ = published.Add([weak = std::weak_ptr<WatchStream>(stream)] {
-    if (const auto alive = weak.lock()) alive->Changed();
-  });
-  stream->Advance();
-  return stream;
+  stream->context_.AsyncNotifyWhenDone(&stream->cancelled_);
+  rpc.RequestListAndWatch(&stream->context_, &stream->request_, &stream->writer_, tells, tells,
+                          &stream->opened_);
 }
 
-WatchStream::WatchStream(Published& published, std::function<void()> on_done)
-    : published_(published), on_done_(std::move(on_done)) {}
+WatchStream::WatchStream(QueueLease queue, Published& published, Observer observer)
+    : queue_(std::move(queue)), published_(published), observer_(std::move(observer)) {}
 
-void WatchStream::OnWriteDone(bool ok) {
-  // The list of a large node is worth some memory, and the next one may be days away.
-  response_ = v1beta1::ListAndWatchResponse();
+void WatchStream::Opened(bool ok) {
+  if (!ok) {
+    self_.reset();  // deletes *this: the server shuts down, and nothing more will be told
+    return;
+  }
+  token_ = published_.Add([weak = weak_from_this()] {
+    if (const auto alive = weak.lock()) alive->Changed();
+  });
+  Advance();
+  // Only now, so that a stream which its observer ends at once has sent its list all the same.
+  observer_.opened(self_);
+}
+
+void WatchStream::Written(bool ok) {
   {
     const MutexLock lock(mutex_);
     writing_ = false;
@@ -31,12 +42,11 @@ void WatchStream::OnWriteDone(bool ok) {
   Advance();
 }
 
-void WatchStream::OnCancel() { End(); }
-
-void WatchStream::OnDone() {
+void WatchStream::OneOver() {
+  if (--awaited_ > 0) return;
   published_.Remove(token_);
   const auto last = std::move(self_);  // may delete *this on leaving
-  on_done_();
+  observer_.closed();
 }
 
 void WatchStream::End() {
@@ -55,14 +65,15 @@ void WatchStream::Changed() {
   Advance();
 }
 
-// StartWrite() and Finish() may call back on this thread, so neither is called with the lock held.
+// Whoever sets `writing_` or `finishing_` has the writer to itself; gRPC is not called with the
+// lock held.
 void WatchStream::Advance() {
   enum { kNothing, kWrite, kFinish } next = kNothing;
   {
     const MutexLock lock(mutex_);
-    if (writing_ || finished_) return;
+    if (writing_ || finishing_) return;
     if (closing_) {
-      finished_ = true;
+      finishing_ = true;
       next = kFinish;
     } else if (dirty_) {
       dirty_ = false;
@@ -70,11 +81,8 @@ void WatchStream::Advance() {
       next = kWrite;
     }
   }
-  if (next == kWrite) {
-    response_ = MakeDeviceList(published_.Get()->offer());
-    StartWrite(&response_);
-  }
-  if (next == kFinish) Finish(grpc::Status::OK);
+  if (next == kWrite) writer_.Write(MakeDeviceList(published_.Get()->offer()), &written_);
+  if (next == kFinish) writer_.Finish(grpc::Status::OK, &finished_);
 }
 
 }  // namespace vfio_agent

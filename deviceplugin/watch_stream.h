@@ -1,49 +1,69 @@
-// WatchStream: one open ListAndWatch call.
+// WatchStream: one ListAndWatch call.
 #pragma once
 
-#include <grpcpp/support/server_callback.h>
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/async_stream.h>
 
 #include <functional>
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
+#include "deviceplugin/completion.h"
 #include "deviceplugin/mutex.h"
 #include "deviceplugin/published.h"
-#include "proto/deviceplugin_v1beta1.pb.h"
+#include "proto/deviceplugin_v1beta1.grpc.pb.h"
 
 namespace vfio_agent {
 
-// It owns itself from Start() to OnDone(); whoever calls it when the stream ends holds a second
-// reference, so no call ever reaches a dead object. At most one write is in flight; a change
+// It owns itself from Await() until the call is over; whoever calls it when the stream ends holds a
+// second reference, so no call ever reaches a dead object. At most one write is in flight; a change
 // meanwhile sets `dirty_`, so the kubelet gets the newest list and never a queue of old ones.
-class WatchStream final : public grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse> {
+class WatchStream : public std::enable_shared_from_this<WatchStream> {
  public:
-  // Sends the list at once. `on_done` is called when the stream is over, on one of gRPC's threads.
-  static std::shared_ptr<WatchStream> Start(Published& published, std::function<void()> on_done);
+  // Both are called on the thread that serves the queue.
+  struct Observer {
+    std::function<void(const std::shared_ptr<WatchStream>&)> opened;  // the list is on its way
+    std::function<void()> closed;
+  };
 
-  WatchStream(Published& published, std::function<void()> on_done);
+  // Waits for the next call and sends it the list at once. All that is named outlives the server.
+  static void Await(v1beta1::DevicePlugin::AsyncService& rpc, QueueLease queue,
+                    Published& published, Observer observer);
+
+  WatchStream(QueueLease queue, Published& published, Observer observer);
 
   // Ends the stream from our side. Thread-safe.
   void End();
 
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override;
-  void OnDone() override;
-
  private:
+  void Opened(bool ok);
+  void Written(bool ok);
+  void OneOver();
   void Changed();
   void Advance();
 
+  const QueueLease queue_;  // ends last
   Published& published_;
-  std::function<void()> on_done_;
+  const Observer observer_;
   std::shared_ptr<WatchStream> self_;
   int token_ = 0;
-  v1beta1::ListAndWatchResponse response_;  // touched only by whoever has set `writing_`
+  int awaited_ = 2;  // of cancelled_ and finished_: the call is over when both were told
+  grpc::ServerContext context_;
+  v1beta1::Empty request_;
+  grpc::ServerAsyncWriter<v1beta1::ListAndWatchResponse> writer_{&context_};
+  Completion opened_{[this](bool ok) { Opened(ok); }};
+  Completion written_{[this](bool ok) { Written(ok); }};
+  // That the call has ended, for whatever reason. gRPC tells it of every call that was opened.
+  Completion cancelled_{[this](bool) {
+    End();
+    OneOver();
+  }};
+  Completion finished_{[this](bool) { OneOver(); }};
   Mutex mutex_;
   bool dirty_ ABSL_GUARDED_BY(mutex_) = true;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace vfio_agent

@@ -4,7 +4,7 @@
 #   test/tidy.sh [FILE.cc...]
 #
 # Exit code: 0 nothing found, 1 findings, 2 it cannot run. It needs the build folder of the preset
-# clang, with its generated headers; it takes about ten minutes on two processors, so no test
+# clang, with its generated headers; it takes a quarter of an hour or more, so no test
 # calls it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -12,7 +12,7 @@ vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto)
 vfio_agent_library(deviceplugin
   SOURCES offer.cc indexed_offer.cc device_list.cc allocate.cc verify.cc preferred.cc published.cc
           watch_stream.cc service.cc server.cc register_call.cc registration.cc kubelet_watch.cc
-          plugin.cc plugins.cc
+          timer_engine.cc quiet_grpc.cc plugin.cc plugins.cc
   PUBLIC vfio_agent::iommu vfio_agent::proto)
 vfio_agent_library(agent
   SOURCES agent.cc command_line.cc config.cc config_resources.cc event.cc explanation.cc files.cc jobs.cc

@@ -206,6 +206,19 @@ TEST_CASE("streams that are ended end cleanly, and later ones at once", "[device
   CHECK(served.Told(Kind::kListClosed, 2));
 }
 
+TEST_CASE("a server ends in good order whose connection breaks at that moment",
+          "[deviceplugin][grpc]") {
+  for (int round = 0; round < 30; ++round) {
+    Served served;
+    {
+      Watcher watcher(*served.Connect());
+      REQUIRE(watcher.Next() == "Healthy");
+    }
+    served.server->Shutdown(absl::InfinitePast());
+    CHECK(served.Told(Kind::kListClosed, 1));
+  }
+}
+
 TEST_CASE("a server that cannot listen says where", "[deviceplugin][grpc]") {
   SilenceGrpc();
   Served served;

@@ -146,12 +146,12 @@ Answer Sleep(FakeKubelet&, const Words& words) {
 }
 
 Answer Run(FakeKubelet& kubelet, const Words& words) {
-  static const std::map<std::string, Command> commands = {
+  static const std::map<std::string, Command> kCommands = {
       {"wait", Wait},         {"wait-total", WaitTotal}, {"list", List},
       {"allocate", Allocate}, {"preferred", Preferred},  {"prestart", PreStart},
       {"restart", Restart},   {"sleep", Sleep}};
-  const auto found = commands.find(words.front());
-  if (found != commands.end()) return found->second(kubelet, words);
+  const auto found = kCommands.find(words.front());
+  if (found != kCommands.end()) return found->second(kubelet, words);
   return absl::InvalidArgumentError(absl::StrFormat("no such command: '%s'", words.front()));
 }
 

@@ -32,10 +32,10 @@ int Errno(const YAML::Node& node) {
 }
 
 void CheckOp(const YAML::Node& node) {
-  static const std::set<std::string> operations = {"unbind",   "bind", "probe", "drivers_probe",
-                                                   "override", "vfs",  "remove"};
+  static const std::set<std::string> kOperations = {"unbind",   "bind", "probe", "drivers_probe",
+                                                    "override", "vfs",  "remove"};
   const std::string op = node.as<std::string>();
-  if (!operations.contains(op) && !op.starts_with("read:"))
+  if (!kOperations.contains(op) && !op.starts_with("read:"))
     throw YamlError(node, "no operation " + op);
 }
 

@@ -34,11 +34,11 @@ constexpr char kHostKeys[] =
 // Either numbers or, as lspci's output was recorded, one flag per bit.
 uint16_t AcsBits(const YAML::Node& node) {
   if (!node.IsMap()) return static_cast<uint16_t>(Hex(node));
-  static const char* const names[] = {"SrcValid",    "TransBlk",   "ReqRedir",   "CmpltRedir",
-                                      "UpstreamFwd", "EgressCtrl", "DirectTrans"};
+  static const char* const kNames[] = {"SrcValid",    "TransBlk",   "ReqRedir",   "CmpltRedir",
+                                       "UpstreamFwd", "EgressCtrl", "DirectTrans"};
   unsigned bits = 0;
-  for (unsigned bit = 0; bit < std::size(names); ++bit) {
-    if (node[names[bit]] && node[names[bit]].as<bool>()) bits |= 1u << bit;
+  for (unsigned bit = 0; bit < std::size(kNames); ++bit) {
+    if (node[kNames[bit]] && node[kNames[bit]].as<bool>()) bits |= 1u << bit;
   }
   return static_cast<uint16_t>(bits);
 }
