@@ -13,7 +13,7 @@ constexpr char kJsonPattern[] = R"({"ts":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%
 
 bool json_lines = false;
 
-// Single-threaded on purpose: gRPC's threads hand their events to the loop.
+// Single-threaded on purpose: the servers' threads hand their events to the loop.
 spdlog::logger& Logger() {
   static spdlog::logger logger("vfio-agent", std::make_shared<spdlog::sinks::stderr_sink_st>());
   return logger;

@@ -1,4 +1,4 @@
-// Inbox: what gRPC's threads have to tell the loop.
+// Inbox: what the servers' threads have to tell the loop.
 #pragma once
 
 #include <functional>

@@ -10,7 +10,7 @@
 
 namespace vfio_agent {
 
-// One kubelet device id with all that an answer about it needs, so that gRPC's threads need
+// One kubelet device id with all that an answer about it needs, so that the servers' threads need
 // nothing else.
 struct OfferedUnit {
   std::string id;                      // address of the primary function: "0000:11:00.0"

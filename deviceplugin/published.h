@@ -1,4 +1,4 @@
-// Published: the newest offer of one resource, handed from the loop's thread to gRPC's threads.
+// Published: the newest offer of one resource, handed from the loop to the servers' threads.
 #pragma once
 
 #include <functional>
