@@ -22,7 +22,6 @@ namespace {
 constexpr absl::Duration kBreath = absl::Milliseconds(50);
 constexpr absl::Duration kShutdown = absl::Seconds(1);
 constexpr absl::Duration kFirstRetry = absl::Seconds(1);
-constexpr char kStateRemedy[] = "make room in stateDir, and let the agent write there";
 constexpr absl::Duration kLastRetry = absl::Minutes(5);
 
 absl::Duration RetryAfter(int failures) {

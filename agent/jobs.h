@@ -17,6 +17,9 @@ namespace vfio_agent {
 
 class Tree;
 
+// What to do where the agent cannot write below its state directory.
+inline constexpr char kStateRemedy[] = "make room in stateDir, and let the agent write there";
+
 enum class JobKind { kBind, kRelease };
 
 struct Job {

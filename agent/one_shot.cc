@@ -17,6 +17,15 @@ void WaitFor(const Jobs& jobs) {
   ::poll(&ready, 1, static_cast<int>(wait_ms));
 }
 
+// Nothing was written: somebody else is at work on the group, or its lock cannot be had.
+JobEvent NotStarted(const Job& job, const absl::Status& status) {
+  const bool other = absl::IsUnavailable(status);
+  return {.job = job,
+          .status = status,
+          .code = other ? Code::kForeignManager : Code::kPermissionDenied,
+          .remedy = other ? "wait for it to end, then try again" : kStateRemedy};
+}
+
 }  // namespace
 
 std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session) {
@@ -29,9 +38,7 @@ std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session) {
     const auto parallel = static_cast<size_t>(settings.parallel);
     for (; next < list.size() && jobs.active() < parallel; ++next) {
       const absl::Status started = jobs.Start(list[next], MonotonicNow());
-      if (!started.ok()) {
-        events.push_back({.job = list[next], .status = started, .code = Code::kForeignManager});
-      }
+      if (!started.ok()) events.push_back(NotStarted(list[next], started));
     }
     if (jobs.active() > 0) WaitFor(jobs);
     for (JobEvent& event : jobs.Poll(MonotonicNow())) events.push_back(std::move(event));

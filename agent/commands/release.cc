@@ -85,7 +85,7 @@ std::vector<Line> Carry(std::vector<GroupRelease> releases, Session& session,
     line->failures.push_back({.code = event.code,
                               .group = event.job.group,
                               .text = Message(event.status),
-                              .remedy = std::string(DefaultRemedy(event.code))});
+                              .remedy = RemedyOf(event)});
   }
   return lines;
 }

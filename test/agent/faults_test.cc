@@ -181,6 +181,24 @@ TEST_CASE("an agent that starts while a child of the one before is at work waits
   CHECK_THAT(node.Writes(), !Catch::Contains("vfio-pci/unbind"));
 }
 
+TEST_CASE("bind beside a process that is at work on the group writes nothing and says so",
+          "[node]") {
+  const Node node("cases/VIA-05",
+                  "faults: [{device: \"0000:01:00.0\", op: unbind, block: forever}]\n");
+  const Daemon daemon(node.DaemonArguments());
+  REQUIRE_FALSE(daemon.WaitForLine({"event=bind_started"}, kLong).empty());
+  REQUIRE(
+      Eventually([&] { return node.Writes().find("nvidia/unbind") != std::string::npos; }, kLong));
+  const std::string writes = node.Writes();
+  const ProgramResult result = node.Run({"bind"});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.out, Catch::Contains("foreign-manager") &&
+                             Catch::Contains("at work on group 1") &&
+                             Catch::Contains("wait for it to end, then try again"));
+  CHECK(node.Writes() == writes);
+  node.Control("release-blocked 0000:01:00.0");
+}
+
 TEST_CASE("onExit: release waits for what is half-way", "[node]") {
   const Node node("cases/VIA-05", "faults: [{device: \"0000:01:00.0\", op: unbind, delay: 1s}]\n");
   Daemon daemon(node.DaemonArguments({"--on-exit", "release"}));
