@@ -5,28 +5,25 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
 
 #include "absl/strings/str_format.h"
 #include "agent/exit_code.h"
 #include "agent/log.h"
-#include "agent/one_shot.h"
 #include "agent/report.h"
+#include "agent/work.h"
 #include "sysfs/clock.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
 namespace {
 
-// A storm of events costs at most one picture in this time.
+// A storm of events costs at most one picture in this time, and on a large node, where one takes
+// longer, at most half a processor.
 constexpr absl::Duration kBreath = absl::Milliseconds(50);
 constexpr absl::Duration kShutdown = absl::Seconds(1);
-constexpr absl::Duration kFirstRetry = absl::Seconds(1);
-constexpr absl::Duration kLastRetry = absl::Minutes(5);
-
-absl::Duration RetryAfter(int failures) {
-  return std::min(kFirstRetry * (1 << std::min(failures - 1, 16)), kLastRetry);
-}
+// How often an agent that waits looks whether the one before it has gone.
+constexpr absl::Duration kLockPoll = absl::Milliseconds(200);
+constexpr absl::Duration kOtherAtWork = absl::Seconds(1);
 
 Jobs::Limits LimitsOf(const Settings& settings) {
   return {.step = settings.unbind_timeout, .node = settings.node_timeout};
@@ -36,16 +33,32 @@ Jobs::Limits LimitsOf(const Settings& settings) {
 
 Agent::Agent(Session& session)
     : session_(session),
-      jobs_(session.tree().root(), session.settings().state_dir, LimitsOf(session.settings())),
-      origins_(OpenOrigins(session)) {}
+      lock_(session.settings().state_dir),
+      jobs_(session.tree().root(), session.settings().state_dir, session.OpenJournal(),
+            LimitsOf(session.settings())),
+      retries_(static_cast<unsigned>(::getpid())) {}
+
+// True once this is the only agent of the node; false where it was told to end before.
+bool Agent::TakeNode() {
+  absl::Status status = lock_.TryTake();
+  if (absl::IsUnavailable(status)) {
+    Log(AgentWaiting(lock_.holder()));
+    loop_.Run([] { return MonotonicNow() + kLockPoll; },
+              [&] {
+                status = lock_.TryTake();
+                if (!absl::IsUnavailable(status)) loop_.Stop();
+              });
+  }
+  if (terminated_) return false;
+  // What is bound can be served all the same; nothing new is written without a journal.
+  if (!status.ok()) Log(Note(Message(status) + ": " + kStateRemedy));
+  return true;
+}
 
 absl::Status Agent::Open() {
-  RETURN_IF_ERROR(signals_.Install());
-  RETURN_IF_ERROR(loop_.Open());
   plugins_ = std::make_unique<Plugins>(
       Plugins::Options{.dir = session_.settings().device_plugin_dir, .tree = &session_.tree()},
       [this] { loop_.Wake(); });
-  loop_.Watch(signals_.fd(), [this] { OnSignal(); });
   loop_.Watch(jobs_.fd(), [] {});  // Turn() polls the jobs
   loop_.Watch(plugins_->watch_fd(), [this] { plugins_->OnWatch(); });
   // The kernel speaks of its own devices only: of no use for another root.
@@ -61,7 +74,14 @@ absl::Status Agent::Open() {
 }
 
 int Agent::Run() {
-  if (const absl::Status status = Open(); !status.ok()) {
+  absl::Status status = signals_.Install();
+  if (status.ok()) status = loop_.Open();
+  if (status.ok()) {
+    loop_.Watch(signals_.fd(), [this] { OnSignal(); });
+    if (!TakeNode()) return kExitDone;
+    status = Open();
+  }
+  if (!status.ok()) {
     Log(ReadFailed(Message(status)));
     return kExitFailed;
   }
@@ -90,6 +110,7 @@ void Agent::OnSignal() {
   const bool keep = session_.settings().on_exit == OnExit::kKeep;
   Log(AgentStopping(seen.terminate ? "SIGTERM" : "SIGINT",
                     keep ? "devices stay bound" : "what nobody holds is released"));
+  terminated_ = true;
   loop_.Stop();
 }
 
@@ -100,43 +121,35 @@ void Agent::Reload() {
   }
   Log(ConfigReloaded(session_.config().file_name));
   jobs_.SetLimits(LimitsOf(session_.settings()));
-  for (auto& entry : groups_) entry.second.next_try = absl::InfinitePast();
+  retries_.Reset();
   changed_ = true;
 }
 
+absl::Duration Agent::Breath() const { return std::max(kBreath, last_took_); }
+
 absl::Time Agent::Deadline() const {
   const absl::Time next = std::min(jobs_.NextDeadline(), plugins_->NextDeadline());
-  if (changed_) return std::min(next, last_reconcile_ + kBreath);
-  return std::min({next, last_reconcile_ + session_.settings().resync, NextRetry()});
+  if (changed_) return std::min(next, last_reconcile_ + Breath());
+  return std::min({next, last_reconcile_ + session_.settings().resync, NextRetry(), look_again_});
 }
 
 // When a group that waits for its next try can have it; a job's end wakes the loop by itself.
 absl::Time Agent::NextRetry() const {
   absl::Time next = absl::InfiniteFuture();
-  if (!picture_) return next;  // nothing can be started from what could not be read
   if (jobs_.active() >= static_cast<size_t>(session_.settings().parallel)) return next;
-  for (const auto& [group, state] : groups_) {
-    if (state.failures > 0 && !jobs_.Has(group)) next = std::min(next, state.next_try);
+  for (const Job& job : work_) {
+    if (!jobs_.Has(job.group)) next = std::min(next, retries_.NextTry(job.group));
   }
   return next;
-}
-
-// What is no longer to be bound has no next try.
-void Agent::ForgetFinishedGroups() {
-  std::set<int> to_bind;
-  for (const GroupPlan& group : picture_->plan.groups) {
-    if (group.verdict == Verdict::kBind) to_bind.insert(*group.group);
-  }
-  std::erase_if(groups_, [&](const auto& entry) {
-    return !to_bind.contains(entry.first) && !jobs_.Has(entry.first);
-  });
 }
 
 void Agent::Turn() {
   absl::Time now = MonotonicNow();
   for (const JobEvent& event : jobs_.Poll(now)) OnJobEvent(event, now);
+  // Nothing is tried again from an old picture.
+  if (std::min(NextRetry(), look_again_) <= now) changed_ = true;
   const absl::Duration since = now - last_reconcile_;
-  if ((changed_ && since >= kBreath) || since >= session_.settings().resync) Reconcile(now);
+  if ((changed_ && since >= Breath()) || since >= session_.settings().resync) Reconcile(now);
   now = MonotonicNow();  // reading took a while, which is not to count against a job's deadline
   StartJobs(now);
   StepPlugins(now);
@@ -144,86 +157,89 @@ void Agent::Turn() {
 
 void Agent::Reconcile(absl::Time now) {
   changed_ = false;
-  last_reconcile_ = now;
-  picture_.reset();  // two at once would double the memory of a large node
+  work_.clear();
   std::vector<std::string> notes;
-  absl::StatusOr<Picture> picture = session_.Take(notes);
-  if (!picture.ok()) {
-    const std::string error = Message(picture.status());
-    if (error != last_read_error_) Log(ReadFailed(error));
+  const absl::StatusOr<Picture> picture = session_.Take(notes, jobs_.Underway());
+  last_reconcile_ = MonotonicNow();
+  last_took_ = last_reconcile_ - now;
+  if (picture.ok()) {
+    last_read_error_.clear();
+    Publish(*picture, notes);
+  } else if (const std::string error = Message(picture.status()); error != last_read_error_) {
+    Log(ReadFailed(error));
     last_read_error_ = error;
-    return;
   }
-  last_read_error_.clear();
-  picture_ = *std::move(picture);
-  for (const Event& event : transitions_.Compare(*picture_, notes)) Log(event);
-  offers_ = MakeOffers(picture_->plan, picture_->facts, offers_);
+}
+
+void Agent::Publish(const Picture& picture, const std::vector<std::string>& notes) {
+  SetAside(picture);
+  for (const Event& event : transitions_.Compare(picture, notes)) Log(event);
+  offers_ = MakeOffers(picture.plan, picture.facts, offers_);
   plugins_->Set(offers_);
-  ForgetFinishedGroups();
-  // What is served needs the offers only. A picture is made of many small pieces: give them back.
-  if (!HasWork()) picture_.reset();
+  retries_.See(picture.plan);
+  work_ = PlanWork(picture, session_.OpenJournal().boot_id());
+  look_again_ = picture.custody.underway.elsewhere.empty() ? absl::InfiniteFuture()
+                                                           : MonotonicNow() + kOtherAtWork;
+  // A picture is made of many small pieces: give them back.
   ::malloc_trim(0);
 }
 
-bool Agent::HasWork() const {
-  return std::ranges::count(picture_->plan.groups, Verdict::kBind, &GroupPlan::verdict) > 0;
+void Agent::SetAside(const Picture& picture) {
+  const Journal journal = session_.OpenJournal();
+  for (const Journal::Unreadable& file : picture.unreadable) {
+    Log(JournalSetAside(file, journal.SetAside(file)));
+  }
 }
 
 void Agent::StartJobs(absl::Time now) {
   // A picture that a finished job has made old says nothing of what is to be done next.
-  if (!picture_ || changed_) return;
-  for (const GroupPlan& group : picture_->plan.groups) {
-    if (jobs_.active() >= static_cast<size_t>(session_.settings().parallel)) return;
-    if (group.verdict != Verdict::kBind || jobs_.Has(*group.group)) continue;
-    GroupState& state = groups_[*group.group];
-    if (state.next_try <= now) StartBind(group, state, now);
-  }
+  if (changed_) return;
+  std::erase_if(work_, [&](const Job& job) {
+    if (jobs_.active() >= static_cast<size_t>(session_.settings().parallel)) return false;
+    if (jobs_.Has(job.group) || retries_.NextTry(job.group) > now) return false;
+    return StartJob(job, now);
+  });
 }
 
-void Agent::StartBind(const GroupPlan& group, GroupState& state, absl::Time now) {
-  Job job{.group = *group.group, .actions = group.actions};
-  absl::Status status = NoteOrigins(job.actions, picture_->facts, origins_);
-  if (status.ok()) status = AddOrigins(job, origins_);
-  if (status.ok()) status = jobs_.Start(job, now);
-  if (status.ok()) {
-    Log(BindStarted(job));
-  } else if (absl::IsUnavailable(status)) {
+// False where it has to be tried again later.
+bool Agent::StartJob(const Job& job, absl::Time now) {
+  const absl::Status status = jobs_.Start(job, now);
+  if (absl::IsUnavailable(status)) {
     // A child of the agent before this one, or somebody's bind: it ends by itself.
-    if (!state.waits_for_other) Log(Note(Message(status)));
-    state = {.failures = 1, .next_try = now + kFirstRetry, .waits_for_other = true};
-  } else {
-    OnJobEvent({.job = job,
-                .status = Annotate(status, "nothing was written"),
-                .code = Code::kPermissionDenied,
-                .remedy = kStateRemedy},
-               now);
+    if (retries_.IsNews(job.group, "wait")) Log(Note(Message(status)));
+    retries_.Wait(job.group, now + kOtherAtWork);
+    return false;
   }
+  if (status.ok()) {
+    if (!job.actions.empty() && retries_.IsNews(job.group, "start")) Log(JobStarted(job));
+    return true;
+  }
+  OnJobEvent({.job = job,
+              .status = Annotate(status, "nothing was written"),
+              .code = Code::kPermissionDenied,
+              .remedy = kStateRemedy},
+             now);
+  return true;
 }
 
 void Agent::OnJobEvent(const JobEvent& event, absl::Time now) {
-  GroupState& state = groups_[event.job.group];
   changed_ = true;
-  if (!event.status.ok()) return OnBindFailed(event, state, now);
-  static const NodeFacts kNone;
-  Log(JobEnded(event, picture_ ? picture_->facts : kNone, ""));
-  state = {};
-}
-
-void Agent::OnBindFailed(const JobEvent& event, GroupState& state, absl::Time now) {
+  const int group = event.job.group;
   std::string next = "group withdrawn until the kernel returns";
-  if (event.kind == JobEvent::Kind::kFinished) {
-    ++state.failures;
-    const absl::Duration wait = RetryAfter(state.failures);
-    state.next_try = now + wait;
+  if (event.kind == JobEvent::Kind::kFinished && event.cut_off) {
+    next = "read again, then finished or put back";
+    retries_.Succeeded(group);
+  } else if (event.kind == JobEvent::Kind::kFinished && event.status.ok()) {
+    retries_.Succeeded(group);
+    if (event.job.actions.empty()) return Log(Recovered(event.job));
+  } else if (event.kind == JobEvent::Kind::kFinished) {
+    const absl::Duration wait = retries_.Failed(group, now);
     next = absl::StrFormat("%stried again in %s", event.undone ? "put back; " : "",
-                           absl::FormatDuration(wait));
+                           absl::FormatDuration(absl::Ceil(wait, absl::Milliseconds(100))));
+    // The next tries say nothing as long as nothing else comes of them.
+    if (!retries_.IsNews(group, FailureOf(event))) return;
   }
-  static const NodeFacts kNone;
-  Log(JobEnded(event, picture_ ? picture_->facts : kNone, next));
-  if (!event.undone) return;
-  if (const absl::Status status = ForgetOrigins(event.job.actions, origins_); !status.ok()) {
-    Log(Note(Message(status)));
-  }
+  Log(JobEnded(event, DriversNow(session_.tree(), event.job), next));
 }
 
 void Agent::StepPlugins(absl::Time now) {

@@ -1,7 +1,6 @@
 // Agent: the daemon. Reads, plans, binds and publishes, on one thread.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,9 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "agent/daemon_lock.h"
 #include "agent/jobs.h"
 #include "agent/loop.h"
-#include "agent/origins.h"
+#include "agent/retries.h"
 #include "agent/session.h"
 #include "agent/signals.h"
 #include "agent/transitions.h"
@@ -24,48 +24,46 @@ class Agent {
  public:
   explicit Agent(Session& session);
 
-  // Until SIGTERM or SIGINT; returns the exit code. Devices stay bound, whatever happens.
+  // Waits for an agent that is there already, then works until SIGTERM or SIGINT; returns the exit
+  // code. Devices stay bound, whatever happens. The node stays this agent's until the object goes.
   int Run();
 
  private:
-  // What is remembered of one group between reconciles.
-  struct GroupState {
-    int failures = 0;  // in a row
-    absl::Time next_try = absl::InfinitePast();
-    bool waits_for_other = false;  // another process is at work on the group
-  };
-
+  bool TakeNode();
   absl::Status Open();
   void OnSignal();
   void Reload();
   void Turn();
   absl::Time Deadline() const;
   absl::Time NextRetry() const;
+  absl::Duration Breath() const;
 
   void Reconcile(absl::Time now);
-  void ForgetFinishedGroups();
-  bool HasWork() const;  // something is to be bound
+  void Publish(const Picture& picture, const std::vector<std::string>& notes);
+  void SetAside(const Picture& picture);
   void StartJobs(absl::Time now);
-  void StartBind(const GroupPlan& group, GroupState& state, absl::Time now);
+  bool StartJob(const Job& job, absl::Time now);
   void OnJobEvent(const JobEvent& event, absl::Time now);
-  void OnBindFailed(const JobEvent& event, GroupState& state, absl::Time now);
   void FinishJobs();
   void StepPlugins(absl::Time now);
 
   Session& session_;
+  DaemonLock lock_;
   Loop loop_;
   Signals signals_;
   std::optional<Uevents> uevents_;
   Jobs jobs_;
   std::unique_ptr<Plugins> plugins_;
-  OriginStore origins_;
   Transitions transitions_;
-  std::optional<Picture> picture_;  // kept only while there is work that needs it
+  Retries retries_;
+  std::vector<Job> work_;  // what the last picture wants done
   std::vector<Offer> offers_;
-  std::map<int, GroupState> groups_;
-  bool changed_ = true;  // something asks for a new picture
+  bool changed_ = true;                             // something asks for a new picture
+  absl::Time look_again_ = absl::InfiniteFuture();  // another process will have ended by then
   absl::Time last_reconcile_ = absl::InfinitePast();
+  absl::Duration last_took_;
   std::string last_read_error_;
+  bool terminated_ = false;
   int exit_code_ = 0;
 };
 

@@ -22,13 +22,13 @@ int VersionCommand(Output output);
 
 // One line on standard error: "vfio-agent: <text>".
 void PrintError(const std::string& text);
-// The same for an error before the first write.
-void PrintNothingChanged(const absl::Status& status);
 // True for json and yaml, and then how such a document is printed.
 bool IsDocument(Output output);
 void PrintDocument(const Json& document, Output output);
 // Takes the picture; prints what is wrong and returns null where it cannot.
 std::unique_ptr<Picture> TakeOrPrint(Session& session);
+// Before a command that changes the node: sets journal files that cannot be read aside, and tells.
+void SetAsideOrPrint(const Session& session, const Picture& picture);
 // "code 0000:02:00.0: text\n  remedy: …" with `indent` in front of each line.
 std::string RefusalText(const Refusal& refusal, const std::string& indent);
 // The groups that the SELECTORs mean; all selected groups where there are none. InvalidArgument

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,17 +12,19 @@
 #include <cstring>
 
 #include "absl/strings/str_format.h"
-#include "agent/files.h"
-#include "agent/signals.h"
-#include "iommu/apply.h"
-#include "sysfs/config_space.h"
-#include "sysfs/holders.h"
+#include "absl/strings/str_split.h"
+#include "agent/child.h"
+#include "agent/executor.h"
+#include "agent/group_lock.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
-#include "sysfs/writer.h"
 
 namespace vfio_agent {
 namespace {
+
+constexpr int32_t kFromStep = -1;
+// How long a killed child has to be gone before it counts as stuck.
+constexpr absl::Duration kKillTime = absl::Seconds(1);
 
 // What a child tells through its pipe; smaller than PIPE_BUF, so that each arrives whole.
 struct Report {
@@ -32,6 +33,7 @@ struct Report {
   int32_t error = 0;  // errno
   uint32_t finished = 0;
   uint32_t undone = 0;
+  int32_t reason = kFromStep;  // a Code, where the failure is not the kernel's answer to a step
   std::array<char, 380> text = {};
 };
 static_assert(sizeof(Report) <= 512);
@@ -41,81 +43,55 @@ void Send(int fd, const Report& report) {
   [[maybe_unused]] const ssize_t n = ::write(fd, &report, sizeof report);
 }
 
-Report FinalReport(const Outcome& outcome) {
+Report FinalReport(const Execution& execution) {
+  const Outcome& outcome = execution.outcome;
   Report report{.step = static_cast<uint32_t>(outcome.done),
                 .code = static_cast<int32_t>(outcome.status.code()),
                 .error = ErrnoOf(outcome.status),
-                .finished = 1};
+                .finished = 1,
+                .undone = execution.undone ? 1U : 0U};
+  if (execution.code) report.reason = static_cast<int32_t>(*execution.code);
   const std::string text = Message(outcome.status);
   text.copy(report.text.data(), report.text.size() - 1);
   return report;
 }
 
-// In the child: what came from the parent goes away, but the pipe, the group's lock and the
-// standard streams. A stuck child must not keep the plugin's sockets open.
-void LeaveParent(int pipe, int lock) {
-  ::setpgid(0, 0);  // a ^C at the terminal must not cut a group's plan in two
-  const auto low = static_cast<unsigned>(std::min(pipe, lock));
-  const auto high = static_cast<unsigned>(std::max(pipe, lock));
-  if (low > 3) ::close_range(3, low - 1, 0);
-  if (high > low + 1) ::close_range(low + 1, high - 1, 0);
-  ::close_range(high + 1, ~0u, 0);
-  ResetSignals();
-  ::signal(SIGPIPE, SIG_IGN);
-}
-
-// Puts back what the first `done` steps have moved, planned from what the kernel shows now. True
-// where there was something and all of it went back.
-bool Undo(const Tree& tree, const Job& job, size_t done, const OnStep& on_step) {
-  const std::vector<PciAddress> moved = DevicesOf(std::span(job.actions).first(done));
-  if (job.kind != JobKind::kBind || moved.empty() || IsGroupOpen(tree, job.group)) return false;
-  ConfigReader config(tree);
-  const absl::StatusOr<NodeFacts> facts = TakeNodeFacts(tree, config, {});
-  if (!facts.ok()) return false;
-  const std::vector<Action> actions = PlanUndo(*facts, job.origins, moved);
-  TreeWriter writer(tree);
-  return Apply(actions, tree, writer, absl::ZeroDuration(), on_step).status.ok();
-}
-
 [[noreturn]] void RunChild(int pipe, int lock, const std::string& root, const Job& job,
-                           absl::Duration node_timeout) {
-  LeaveParent(pipe, lock);
+                           const Journal& journal, absl::Duration node_timeout) {
+  LeaveParent({pipe, lock});
   const absl::StatusOr<Tree> tree = Tree::Open(root);
-  Outcome outcome{.status = tree.status()};
+  Execution execution{.outcome = {.status = tree.status()}};
   if (tree.ok()) {
-    TreeWriter writer(*tree);
-    outcome = Apply(job.actions, *tree, writer, node_timeout, [pipe](size_t step) {
+    execution = Execute(job, *tree, journal, node_timeout, [pipe](size_t step) {
       Send(pipe, Report{.step = static_cast<uint32_t>(step)});
     });
   }
-  Report last = FinalReport(outcome);
-  if (tree.ok() && !outcome.status.ok()) {
-    const Report at_work{.step = last.step};  // so that each step of the way back has its time
-    last.undone = Undo(*tree, job, outcome.done, [&](size_t) { Send(pipe, at_work); }) ? 1 : 0;
-  }
-  Send(pipe, last);
+  Send(pipe, FinalReport(execution));
   ::_exit(0);
 }
 
-// Taken by the parent, kept by the child until its end.
-absl::StatusOr<Fd> LockGroup(const std::string& state_dir, int group) {
-  const std::string dir = state_dir + "/locks";
-  RETURN_IF_ERROR(MakeDirectories(dir));
-  const std::string path = absl::StrFormat("%s/group-%d", dir, group);
-  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.valid()) return ErrnoStatus(absl::StrFormat("open %s", path));
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-  if (errno != EWOULDBLOCK) return ErrnoStatus(absl::StrFormat("lock %s", path));
-  return absl::UnavailableError(
-      absl::StrFormat("another vfio-agent process is still at work on group %d", group));
+std::string ReadProcFile(pid_t pid, const char* name) {
+  const Fd fd(::open(absl::StrFormat("/proc/%d/%s", pid, name).c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 2048> text = {};
+  const ssize_t n = fd.valid() ? ::read(fd.get(), text.data(), text.size()) : -1;
+  return {text.data(), n > 0 ? static_cast<size_t>(n) : 0};
 }
 
-std::string ReadWchan(pid_t pid) {
-  const Fd fd(::open(absl::StrFormat("/proc/%d/wchan", pid).c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 128> text = {};
-  const ssize_t n = fd.valid() ? ::read(fd.get(), text.data(), text.size()) : -1;
-  const std::string_view name(text.data(), n > 0 ? static_cast<size_t>(n) : 0);
-  return name == "0" ? std::string() : std::string(name);
+// "[<0>] nv_pci_remove+0x1c/0x40 [nvidia]" in each line of the kernel's stack; where that cannot be
+// read (CAP_SYS_ADMIN), the one function of wchan.
+std::vector<std::string> ReadKernelStack(pid_t pid) {
+  constexpr size_t kMost = 6;
+  std::vector<std::string> functions;
+  for (const auto& line : absl::StrSplit(ReadProcFile(pid, "stack"), '\n')) {
+    std::string text(line);
+    if (const size_t end = text.find("] "); end != std::string::npos) text.erase(0, end + 2);
+    text = text.substr(0, text.find('+'));
+    if (!text.empty() && functions.size() < kMost) functions.push_back(std::move(text));
+  }
+  if (!functions.empty()) return functions;
+  const std::string wchan = ReadProcFile(pid, "wchan");
+  if (!wchan.empty() && wchan != "0") functions.push_back(wchan);
+  return functions;
 }
 
 }  // namespace
@@ -127,13 +103,21 @@ struct Jobs::Running {
   absl::Time started;
   absl::Time step_started;
   Report last;
-  bool stuck = false;
+  enum class Phase { kAtWork, kTimedOut, kStuck } phase = Phase::kAtWork;
+  absl::Time phase_ends;  // kTimedOut: when it counts as stuck
+  std::vector<std::string> stack;
   bool gone = false;
+
+  // The step that does not return, as a shell command.
+  std::string Command() const {
+    return last.step < job.actions.size() ? ToShell(job.actions[last.step]) : "";
+  }
 };
 
-Jobs::Jobs(std::string root, std::string state_dir, Limits limits)
+Jobs::Jobs(std::string root, std::string state_dir, Journal journal, Limits limits)
     : root_(std::move(root)),
       state_dir_(std::move(state_dir)),
+      journal_(std::move(journal)),
       limits_(limits),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
 
@@ -143,6 +127,7 @@ absl::Status Jobs::Start(Job job, absl::Time now) {
   if (Has(job.group)) {
     return absl::FailedPreconditionError(absl::StrFormat("group %d is at work", job.group));
   }
+  // Taken here, kept by the child until its end.
   ASSIGN_OR_RETURN(const Fd lock, LockGroup(state_dir_, job.group));
   std::array<int, 2> ends = {};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return ErrnoStatus("pipe");
@@ -151,7 +136,7 @@ absl::Status Jobs::Start(Job job, absl::Time now) {
   if (::fcntl(read_end.get(), F_SETFL, O_NONBLOCK) != 0) return ErrnoStatus("pipe");
   const pid_t pid = ::fork();
   if (pid < 0) return ErrnoStatus("fork");
-  if (pid == 0) RunChild(write_end.get(), lock.get(), root_, job, limits_.node);
+  if (pid == 0) RunChild(write_end.get(), lock.get(), root_, job, journal_, limits_.node);
   auto running = std::make_unique<Running>(Running{.job = std::move(job),
                                                    .pid = pid,
                                                    .reports = std::move(read_end),
@@ -168,14 +153,36 @@ absl::Status Jobs::Start(Job job, absl::Time now) {
 }
 
 size_t Jobs::active() const {
-  return static_cast<size_t>(
-      std::ranges::count_if(running_, [](const auto& entry) { return !entry.second->stuck; }));
+  return static_cast<size_t>(std::ranges::count_if(
+      running_, [](const auto& entry) { return entry.second->phase == Running::Phase::kAtWork; }));
+}
+
+Underway Jobs::Underway() const {
+  vfio_agent::Underway underway;
+  for (const auto& [group, running] : running_) {
+    if (running->phase == Running::Phase::kAtWork) {
+      underway.at_work.insert(group);
+      continue;
+    }
+    StuckWrite& write = underway.stuck[group];
+    write.command = running->Command();
+    if (!running->stack.empty()) write.where = running->stack.front();
+    if (running->last.step >= running->job.actions.size()) continue;
+    const PciAddress* const device = DeviceOf(running->job.actions[running->last.step]);
+    if (device != nullptr) write.device = *device;
+  }
+  return underway;
 }
 
 absl::Time Jobs::NextDeadline() const {
   absl::Time next = absl::InfiniteFuture();
   for (const auto& entry : running_) {
-    if (!entry.second->stuck) next = std::min(next, entry.second->step_started + limits_.step);
+    const Running& running = *entry.second;
+    if (running.phase == Running::Phase::kAtWork) {
+      next = std::min(next, running.step_started + limits_.step);
+    } else if (running.phase == Running::Phase::kTimedOut) {
+      next = std::min(next, running.phase_ends);
+    }
   }
   return next;
 }
@@ -199,7 +206,7 @@ JobEvent Jobs::Finish(Running& running, absl::Time now) {
   ::waitpid(running.pid, nullptr, 0);  // its pipe is closed: it has ended
   JobEvent event{.job = running.job,
                  .done = running.last.step,
-                 .was_stuck = running.stuck,
+                 .cut_off = running.last.finished == 0 && running.phase != Running::Phase::kAtWork,
                  .undone = running.last.undone != 0,
                  .took = now - running.started};
   if (running.last.finished == 0) {
@@ -209,31 +216,44 @@ JobEvent Jobs::Finish(Running& running, absl::Time now) {
         absl::Status(static_cast<absl::StatusCode>(running.last.code), running.last.text.data());
     event.status.SetPayload(kErrnoPayload, absl::Cord(std::to_string(running.last.error)));
   }
-  if (!event.status.ok() && event.done < event.job.actions.size()) {
+  if (running.last.reason != kFromStep) {
+    event.code = static_cast<Code>(running.last.reason);
+    if (event.code == Code::kPermissionDenied) event.remedy = kStateRemedy;
+  } else if (!event.status.ok() && event.done < event.job.actions.size()) {
     event.code = CodeOfFailure(event.job.actions[event.done], event.status);
   }
   return event;
 }
 
-JobEvent Jobs::GiveUp(Running& running, absl::Time now) {
-  running.stuck = true;
-  JobEvent event{.kind = JobEvent::Kind::kStuck,
+// First a SIGKILL, which ends it where the kernel lets it; inside an unbind it does nothing.
+void Jobs::CheckDeadline(Running& running, absl::Time now, std::vector<JobEvent>& events) {
+  using Phase = Running::Phase;
+  if (running.phase == Phase::kAtWork && now >= running.step_started + limits_.step) {
+    running.phase = Phase::kTimedOut;
+    running.phase_ends = now + kKillTime;
+  } else if (running.phase == Phase::kTimedOut && now >= running.phase_ends) {
+    running.phase = Phase::kStuck;
+  } else {
+    return;
+  }
+  const bool stuck = running.phase == Phase::kStuck;
+  running.stack = ReadKernelStack(running.pid);
+  ::kill(running.pid, SIGKILL);
+  JobEvent event{.kind = stuck ? JobEvent::Kind::kStuck : JobEvent::Kind::kTimedOut,
                  .job = running.job,
                  .done = running.last.step,
-                 .code = Code::kUnbindTimeout,
-                 .was_stuck = true,
-                 .where = ReadWchan(running.pid),
+                 .code = stuck ? Code::kUnbindStuck : Code::kUnbindTimeout,
+                 .stack = running.stack,
                  .took = now - running.started};
   const bool unbinding = event.done < event.job.actions.size() &&
                          std::holds_alternative<Unbind>(event.job.actions[event.done]);
   if (!unbinding) {
-    event.remedy = "the kernel does not return from this write: see wchan, `dmesg | tail`";
+    event.remedy = "the kernel does not return from this write: see stack, `dmesg | tail`";
   }
   event.status = absl::DeadlineExceededError(
-      absl::StrFormat("the kernel did not answer within %s", absl::FormatDuration(limits_.step)));
-  // Ends it where the kernel lets it; inside an unbind it does nothing.
-  ::kill(running.pid, SIGKILL);
-  return event;
+      absl::StrFormat("the kernel did not answer within %s%s", absl::FormatDuration(limits_.step),
+                      stuck ? ", and SIGKILL does not end the child" : ""));
+  events.push_back(std::move(event));
 }
 
 std::vector<JobEvent> Jobs::Poll(absl::Time now) {
@@ -246,9 +266,7 @@ std::vector<JobEvent> Jobs::Poll(absl::Time now) {
       it = running_.erase(it);
       continue;
     }
-    if (!running.stuck && now >= running.step_started + limits_.step) {
-      events.push_back(GiveUp(running, now));
-    }
+    CheckDeadline(running, now, events);
     ++it;
   }
   return events;

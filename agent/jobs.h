@@ -8,42 +8,31 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "iommu/action.h"
+#include "agent/job.h"
+#include "agent/journal.h"
 #include "iommu/code.h"
-#include "iommu/release.h"
+#include "iommu/custody.h"
 #include "sysfs/fd.h"
 
 namespace vfio_agent {
 
-class Tree;
-
-// What to do where the agent cannot write below its state directory.
-inline constexpr char kStateRemedy[] = "make room in stateDir, and let the agent write there";
-
-enum class JobKind { kBind, kRelease };
-
-struct Job {
-  int group = 0;
-  JobKind kind = JobKind::kBind;
-  std::vector<Action> actions;
-  // Where the devices came from. Needed for kBind: a plan that fails half-way is put back by the
-  // same child, also when the agent is gone by then.
-  Origins origins;
-};
-
 struct JobEvent {
-  // kStuck: the step's deadline passed; the child may still be in the kernel, so the group must
-  // be left alone until kFinished follows, for that same job.
-  enum class Kind { kFinished, kStuck };
+  // kTimedOut: the step's deadline passed and the child was sent a SIGKILL. kStuck: it is still
+  // there, inside the kernel. The group must be left alone until kFinished follows, for that same
+  // job.
+  enum class Kind { kFinished, kTimedOut, kStuck };
   Kind kind = Kind::kFinished;
   Job job;
   size_t done = 0;      // steps carried out
   absl::Status status;  // OK, or why actions[done] failed; DeadlineExceeded when it was stuck
   Code code = Code::kProbeRefused;  // where `status` is an error
-  bool was_stuck = false;
+  // The child was ended after its deadline, so that nobody knows how far it came: look.
+  bool cut_off = false;
   bool undone = false;  // a failed bind: what it had moved is back where it came from
   std::string remedy;   // instead of the code's own; mostly empty
-  std::string where;    // kStuck: the kernel function that the child waits in, if it can be seen
+  // kTimedOut, kStuck: the kernel functions that the child waits in, innermost first, as far as
+  // they can be seen.
+  std::vector<std::string> stack;
   absl::Duration took;
 };
 
@@ -58,8 +47,9 @@ class Jobs {
   };
 
   // `root`: where children open their own Tree. `state_dir`: below it lie the locks by which one
-  // process at a time works on a group, also one of an agent that has ended meanwhile.
-  Jobs(std::string root, std::string state_dir, Limits limits);
+  // process at a time works on a group, also one of an agent that has ended meanwhile, and the
+  // journal, which the children write.
+  Jobs(std::string root, std::string state_dir, Journal journal, Limits limits);
   ~Jobs();
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
@@ -72,9 +62,10 @@ class Jobs {
   void SetLimits(Limits limits) { limits_ = limits; }
 
   bool Has(int group) const { return running_.contains(group); }
-  // Children that are at work and not stuck.
+  // Children that are at work and in time.
   size_t active() const;
-  size_t stuck() const { return running_.size() - active(); }
+  // The groups of those, and the writes of the others.
+  vfio_agent::Underway Underway() const;
 
   // Readable when Poll() has something to tell.
   int fd() const { return epoll_.get(); }
@@ -86,10 +77,11 @@ class Jobs {
   struct Running;
   void ReadReports(Running& running, absl::Time now);
   JobEvent Finish(Running& running, absl::Time now);
-  JobEvent GiveUp(Running& running, absl::Time now);
+  void CheckDeadline(Running& running, absl::Time now, std::vector<JobEvent>& events);
 
   const std::string root_;
   const std::string state_dir_;
+  const Journal journal_;
   Limits limits_;
   Fd epoll_;
   std::map<int, std::unique_ptr<Running>> running_;  // by group

@@ -48,6 +48,7 @@ void Loop::WaitOnce(absl::Time deadline) {
 }
 
 void Loop::Run(const std::function<absl::Time()>& deadline, const Callback& turn) {
+  stopped_ = false;
   turn();
   while (!stopped_) {
     WaitOnce(deadline());

@@ -26,7 +26,7 @@ class Loop {
   void Stop() { stopped_ = true; }
 
   // Each turn: waits for a descriptor, a Wake() or until `deadline()`, runs the callbacks, then
-  // `turn`. Until Stop().
+  // `turn`. Until Stop(); may be run again then.
   void Run(const std::function<absl::Time()>& deadline, const Callback& turn);
 
  private:

@@ -30,7 +30,7 @@ JobEvent NotStarted(const Job& job, const absl::Status& status) {
 
 std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session) {
   const Settings& settings = session.settings();
-  Jobs jobs(session.tree().root(), settings.state_dir,
+  Jobs jobs(session.tree().root(), settings.state_dir, session.OpenJournal(),
             {.step = settings.unbind_timeout, .node = settings.node_timeout});
   std::vector<JobEvent> events;
   size_t next = 0;
@@ -41,35 +41,13 @@ std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session) {
       if (!started.ok()) events.push_back(NotStarted(list[next], started));
     }
     if (jobs.active() > 0) WaitFor(jobs);
-    for (JobEvent& event : jobs.Poll(MonotonicNow())) events.push_back(std::move(event));
+    for (JobEvent& event : jobs.Poll(MonotonicNow())) {
+      // What comes after a deadline belongs to the one event that told of it.
+      if (event.kind == JobEvent::Kind::kStuck || event.cut_off) continue;
+      events.push_back(std::move(event));
+    }
   }
   return events;
-}
-
-OriginStore OpenOrigins(const Session& session) {
-  const auto boot_id = session.tree().ReadText("proc/sys/kernel/random/boot_id");
-  return OriginStore(session.settings().state_dir, boot_id.ok() ? *boot_id : "");
-}
-
-absl::Status NoteOrigins(const std::vector<Action>& actions, const NodeFacts& facts,
-                         OriginStore& store) {
-  for (const PciAddress& address : DevicesOf(actions)) {
-    const PciDevice* const device = FindDevice(facts, address);
-    if (device != nullptr) RETURN_IF_ERROR(store.Note(*device));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status AddOrigins(Job& job, const OriginStore& store) {
-  std::vector<std::string> bad;  // told by `release`; a record just written is none of them
-  ASSIGN_OR_RETURN(job.origins, store.Read(bad));
-  return absl::OkStatus();
-}
-
-absl::Status ForgetOrigins(const std::vector<Action>& actions, OriginStore& store) {
-  absl::Status status;
-  for (const PciAddress& address : DevicesOf(actions)) status.Update(store.Forget(address));
-  return status;
 }
 
 }  // namespace vfio_agent

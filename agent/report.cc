@@ -33,32 +33,35 @@ std::string Devices(const std::vector<Action>& actions) {
 
 const char* NameOf(const JobEvent& event) {
   const bool bind = event.job.kind == JobKind::kBind;
-  if (event.kind == JobEvent::Kind::kStuck) return bind ? "bind_stuck" : "release_stuck";
+  if (event.kind != JobEvent::Kind::kFinished) return bind ? "bind_stuck" : "release_stuck";
+  if (event.cut_off) return bind ? "bind_returned" : "release_returned";
   if (event.status.ok()) return bind ? "bind_done" : "released";
   return bind ? "bind_failed" : "release_failed";
 }
 
+// The driver that the plan takes `device` from or gives it to.
+template <typename Step>
+std::string DriverIn(const std::vector<Action>& actions, const PciAddress& device) {
+  for (const Action& action : actions) {
+    const auto* const step = std::get_if<Step>(&action);
+    if (step == nullptr || step->device != device) continue;
+    if constexpr (std::is_same_v<Step, Unbind>) return step->driver;
+    if constexpr (std::is_same_v<Step, Probe>) return step->expect;
+  }
+  return "";
+}
+
 // The failed step: which device, from where to where, the command to try by hand.
-void AddStep(const JobEvent& event, const NodeFacts& facts, Event& line) {
+void AddStep(const JobEvent& event, Event& line) {
   if (event.done >= event.job.actions.size()) return;
   const Action& action = event.job.actions[event.done];
   if (const PciAddress* address = DeviceOf(action)) {
     line.With("device", address->ToString());
-    if (const PciDevice* device = FindDevice(facts, *address)) {
-      line.With("id", absl::StrFormat("%04x:%04x", device->vendor, device->device));
-      line.With("driver_now", device->driver.value_or("none"));
+    if (const auto record = event.job.records.find(*address); record != event.job.records.end()) {
+      line.With("id", absl::StrFormat("%04x:%04x", record->second.vendor, record->second.device));
     }
-  }
-  for (const Action& other : event.job.actions) {
-    const PciAddress* const address = DeviceOf(action);
-    const auto* const unbind = std::get_if<Unbind>(&other);
-    const auto* const probe = std::get_if<Probe>(&other);
-    if (unbind != nullptr && address != nullptr && unbind->device == *address) {
-      line.With("from", unbind->driver);
-    }
-    if (probe != nullptr && address != nullptr && probe->device == *address) {
-      line.With("to", probe->expect);
-    }
+    line.With("from", DriverIn<Unbind>(event.job.actions, *address));
+    line.With("to", DriverIn<Probe>(event.job.actions, *address));
   }
   line.With("step", absl::StrFormat("%d/%d", event.done + 1, event.job.actions.size()));
   line.With("try", ToShell(action));
@@ -199,22 +202,57 @@ Event WarningSeen(const Refusal& warning) {
   return event.With("err", warning.text).With("remedy", warning.remedy);
 }
 
-Event BindStarted(const Job& job) {
+Event AgentWaiting(int holder) {
+  Event event{.level = Level::kWarn, .name = "agent_waiting"};
+  return event.With("holder", absl::StrFormat("pid %d", holder))
+      .With("next", "nothing is touched until it has ended");
+}
+
+Event JournalSetAside(const Journal::Unreadable& file, const absl::Status& status) {
+  Event event{.level = Level::kError, .name = "journal_set_aside"};
+  return event.With("file", file.path)
+      .With("err", status.ok() ? file.why : file.why + "; " + Message(status))
+      .With("next", "what it spoke of counts as adopted: served, and given back only by name");
+}
+
+Event Adopted(const GroupPlan& group) {
+  Event event{.name = "adopted"};
+  return event.With("group", GroupText(group.group))
+      .With("members", Endpoints(group))
+      .With("next", "served; given back to a host driver only if `release` names it");
+}
+
+Event JobStarted(const Job& job) {
   Event event{.name = job.kind == JobKind::kBind ? "bind_started" : "release_started"};
   return event.With("group", absl::StrFormat("%d", job.group))
       .With("members", Devices(job.actions))
       .With("steps", absl::StrFormat("%d", job.actions.size()));
 }
 
-Event JobEnded(const JobEvent& event, const NodeFacts& facts, const std::string& next) {
-  Event line{.level = event.status.ok() ? Level::kInfo : Level::kError, .name = NameOf(event)};
+Event Recovered(const Job& job) {
+  std::vector<std::string> devices;
+  for (const auto& entry : job.records) devices.push_back(entry.first.ToString());
+  Event event{.name = "recovered"};
+  return event.With("group", absl::StrFormat("%d", job.group))
+      .With("members", absl::StrJoin(devices, ","))
+      .With("text", "bound already when the agent was cut off: only the journal did not know");
+}
+
+std::string FailureOf(const JobEvent& event) {
+  return absl::StrFormat("%s %d %s", CodeName(event.code), event.done, Message(event.status));
+}
+
+Event JobEnded(const JobEvent& event, const std::string& drivers_now, const std::string& next) {
+  const bool well = event.status.ok() || event.cut_off;
+  Event line{.level = well ? Level::kInfo : Level::kError, .name = NameOf(event)};
   line.With("group", absl::StrFormat("%d", event.job.group))
       .With("members", Devices(event.job.actions));
-  if (!event.status.ok()) {
-    AddStep(event, facts, line);
+  if (event.cut_off) line.With("now", drivers_now).With("next", next);
+  if (!well) {
+    AddStep(event, line);
     line.With("code", Text(CodeName(event.code))).With("err", Message(event.status));
-    line.With("wchan", event.where);
-    line.With("remedy", RemedyOf(event)).With("next", next);
+    line.With("stack", absl::StrJoin(event.stack, " < "));
+    line.With("now", drivers_now).With("remedy", RemedyOf(event)).With("next", next);
   }
   return line.With("took_ms", absl::StrFormat("%d", absl::ToInt64Milliseconds(event.took)));
 }

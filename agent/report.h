@@ -21,8 +21,15 @@ Event IommuSeen(const Plan& plan);               // iommu_on, iommu_off
 Event GroupSeen(const GroupPlan& group);         // group_ready, group_refused, …
 Event GroupGone(const std::string& what);        // group_gone
 Event WarningSeen(const Refusal& warning);       // warning
-Event BindStarted(const Job& job);               // bind_started, release_started
-Event JobEnded(const JobEvent& event, const NodeFacts& facts, const std::string& next);
+Event AgentWaiting(int holder);                  // agent_waiting
+Event JournalSetAside(const Journal::Unreadable& file, const absl::Status& status);
+Event Adopted(const GroupPlan& group);  // adopted
+Event JobStarted(const Job& job);       // bind_started, release_started
+// bind_done, bind_failed, bind_stuck and so on. `drivers_now`: where the group's devices are.
+Event JobEnded(const JobEvent& event, const std::string& drivers_now, const std::string& next);
+Event Recovered(const Job& job);  // recovered
+// What makes one failure differ from another: code, step and error.
+std::string FailureOf(const JobEvent& event);
 // What to do about a failed job: its own words, else its code's.
 std::string RemedyOf(const JobEvent& event);
 Event ConfigReloaded(const std::string& file);       // config_reloaded

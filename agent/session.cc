@@ -1,5 +1,8 @@
 #include "agent/session.h"
 
+#include <algorithm>
+
+#include "agent/group_lock.h"
 #include "iommu/naming.h"
 #include "sysfs/status.h"
 
@@ -45,23 +48,72 @@ absl::Status Session::Reload() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes) {
-  ASSIGN_OR_RETURN(NodeFacts facts, TakeNodeFacts(tree_, reader_, modules_));
+void Session::LookUpNames(const NodeFacts& facts, std::vector<std::string>& notes) {
   std::set<DeviceId> fresh;
   for (const PciDevice& device : facts.devices) {
     const DeviceId id{device.vendor, device.device};
     if (device.IsBridge() || !looked_up_.insert(id).second) continue;
     fresh.insert(id);
   }
-  if (!fresh.empty()) {
-    absl::Status error;
-    names_.merge(FindModelNames(settings_.pci_ids, fresh, error));
-    if (!error.ok()) {
-      notes.push_back(Message(error) + ": devices are named by their ids");
+  if (fresh.empty()) return;
+  absl::Status error;
+  names_.merge(FindModelNames(settings_.pci_ids, fresh, error));
+  if (!error.ok()) notes.push_back(Message(error) + ": devices are named by their ids");
+}
+
+Journal Session::OpenJournal() const {
+  const auto boot_id = tree_.ReadText("proc/sys/kernel/random/boot_id");
+  return Journal(settings_.state_dir, boot_id.ok() ? *boot_id : "");
+}
+
+void Session::AddOthersAtWork(Picture& picture) const {
+  Question& question = picture.plan.question;
+  std::set<int>& elsewhere = picture.custody.underway.elsewhere;
+  for (const int group : question.groups) {
+    if (IsGroupLocked(settings_.state_dir, group)) elsewhere.insert(group);
+  }
+  const auto busy = [&](const PciAddress& address) {
+    return elsewhere.contains(*FindDevice(picture.facts, address)->group);
+  };
+  std::erase_if(question.groups, [&](int group) { return elsewhere.contains(group); });
+  std::erase_if(question.unbound, busy);
+  std::erase_if(question.overridden, busy);
+}
+
+absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes, Underway underway) {
+  ASSIGN_OR_RETURN(NodeFacts facts, TakeNodeFacts(tree_, reader_, modules_));
+  LookUpNames(facts, notes);
+  Picture picture{.facts = std::move(facts), .names = names_};
+  picture.custody.underway = std::move(underway);
+  absl::StatusOr<Records> records = OpenJournal().Read(picture.unreadable);
+  if (records.ok()) picture.custody.records = *std::move(records);
+  if (!records.ok()) notes.push_back("the journal cannot be read: " + Message(records.status()));
+  const auto plan = [&] {
+    return MakePlan(picture.facts, config_.policy, names_, picture.custody);
+  };
+  picture.plan = plan();
+  AddOthersAtWork(picture);
+  const Question& question = picture.plan.question;
+  if (question.empty() && picture.custody.underway.elsewhere.empty()) return picture;
+  if (!question.empty()) {
+    picture.custody.inquiry =
+        inquirer_.Ask(tree_, picture.facts, question, picture.custody, settings_);
+  }
+  picture.plan = plan();
+  return picture;
+}
+
+void Session::InquireFor(const std::vector<PciAddress>& wanted, Picture& picture) {
+  Question question;
+  for (const PciAddress& address : wanted) {
+    const PciDevice* const device = FindDevice(picture.facts, address);
+    if (device == nullptr || !device->group) continue;
+    if (std::ranges::count(question.groups, *device->group) == 0) {
+      question.groups.push_back(*device->group);
     }
   }
-  Plan plan = MakePlan(facts, config_.policy, names_);
-  return Picture{.facts = std::move(facts), .names = names_, .plan = std::move(plan)};
+  picture.custody.inquiry =
+      inquirer_.Ask(tree_, picture.facts, question, picture.custody, settings_);
 }
 
 }  // namespace vfio_agent

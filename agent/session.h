@@ -7,6 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "agent/config.h"
+#include "agent/inquiry.h"
+#include "agent/journal.h"
 #include "agent/settings.h"
 #include "iommu/plan.h"
 #include "sysfs/config_space.h"
@@ -30,6 +32,8 @@ struct Invocation {
 struct Picture {
   NodeFacts facts;
   ModelNames names;
+  Custody custody;
+  std::vector<Journal::Unreadable> unreadable;  // files of the journal
   Plan plan;
 };
 
@@ -47,9 +51,15 @@ class Session {
   // Reads the configuration anew; on an error everything stays as it was.
   absl::Status Reload();
 
-  // Reads the whole node and plans for it. `note` collects what deserves a line of log, such as
-  // an unreadable pci.ids.
-  absl::StatusOr<Picture> Take(std::vector<std::string>& notes);
+  // Reads the whole node and plans for it; where the plan would write something, also who uses
+  // what, and plans again. `notes` collects what deserves a line of log, such as an unreadable
+  // pci.ids. `underway`: what this process is doing; what others are is added.
+  absl::StatusOr<Picture> Take(std::vector<std::string>& notes, Underway underway = {});
+
+  // For the release of `wanted`: who uses their groups.
+  void InquireFor(const std::vector<PciAddress>& wanted, Picture& picture);
+
+  Journal OpenJournal() const;
 
  private:
   Session(Invocation invocation, Config config, Settings settings, Tree tree);
@@ -62,6 +72,10 @@ class Session {
   ModuleFacts modules_;
   ModelNames names_;  // grows as devices appear
   std::set<std::pair<uint16_t, uint16_t>> looked_up_;
+  Inquirer inquirer_;
+
+  void AddOthersAtWork(Picture& picture) const;
+  void LookUpNames(const NodeFacts& facts, std::vector<std::string>& notes);
 };
 
 }  // namespace vfio_agent

@@ -66,12 +66,12 @@ absl::Status SetLogFormat(Settings& settings, const std::string& value) {
 }
 
 constexpr std::array<SettingRow, 12> kRows = {{
-    {"device-plugin-dir", "kubelet.devicePluginDir", "/var/lib/kubelet/device-plugins",
+    {"device-plugin-dir", "kubelet.devicePluginDir", kDefaultDevicePluginDir,
      "the kubelet's device-plugin directory", SetPath<&Settings::device_plugin_dir>},
     {"kubelet-root-dir", "kubelet.rootDir", "/var/lib/kubelet", "the kubelet's --root-dir",
      SetPath<&Settings::kubelet_root_dir>},
-    {"state-dir", "stateDir", "/var/lib/vfio-agent",
-     "where the drivers that devices came from are noted", SetPath<&Settings::state_dir>},
+    {"state-dir", "stateDir", "/var/lib/vfio-agent", "the journal of what was taken, and the locks",
+     SetPath<&Settings::state_dir>},
     {"pci-ids", "pciIds", "/usr/share/misc/pci.ids", "model names", SetPath<&Settings::pci_ids>},
     {"resync", "resync", "60s", "read everything anew at the latest after this long",
      SetDuration<&Settings::resync>},

@@ -11,12 +11,14 @@
 
 namespace vfio_agent {
 
+inline constexpr char kDefaultDevicePluginDir[] = "/var/lib/kubelet/device-plugins";
+
 enum class OnExit { kKeep, kRelease };
 
 struct Settings {
   std::string device_plugin_dir;  // the kubelet's; hard-coded there, whatever its --root-dir
   std::string kubelet_root_dir;
-  std::string state_dir;  // where origins are noted
+  std::string state_dir;  // the journal and the locks
   std::string pci_ids;
   absl::Duration resync;          // the fallback where the kernel sends no event
   absl::Duration unbind_timeout;  // for each write

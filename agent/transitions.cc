@@ -1,5 +1,6 @@
 #include "agent/transitions.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "absl/strings/str_format.h"
@@ -14,6 +15,14 @@ constexpr char kDeviceKey[] = "device ";
 std::string KeyOf(const GroupPlan& group) {
   if (group.group) return absl::StrFormat("%s%d", kGroupKey, *group.group);
   return kDeviceKey + group.members.front().address.ToString();
+}
+
+// Bound, and not by this agent: no record of this boot claims any of it.
+bool IsAdopted(const GroupPlan& group, const Records& records) {
+  return std::ranges::none_of(group.members, [&records](const Member& member) {
+    const auto record = records.find(member.address);
+    return record != records.end() && record->second.this_boot;
+  });
 }
 
 }  // namespace
@@ -57,6 +66,9 @@ std::vector<Event> Transitions::Compare(const Picture& picture,
     // What nobody selected is told only when it was selected before.
     if (group.verdict == Verdict::kUnselected && !last_.contains(key)) continue;
     add(key, GroupSeen(group));
+    if (group.verdict == Verdict::kBound && IsAdopted(group, picture.custody.records)) {
+      add("adopted " + key, Adopted(group));
+    }
   }
   AddGone(present, events);
   for (const Refusal& warning : picture.plan.warnings) {

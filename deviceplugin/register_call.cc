@@ -1,36 +1,15 @@
 #include "deviceplugin/register_call.h"
 
-#include <grpcpp/client_context.h>
-#include <grpcpp/completion_queue.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
-
 #include <thread>
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "deviceplugin/channel.h"
 #include "deviceplugin/service.h"
 #include "proto/deviceplugin_v1beta1.grpc.pb.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
-namespace {
-
-// A channel of its own for each attempt: gRPC would otherwise remember that the last one failed
-// and not even try for some seconds.
-std::shared_ptr<grpc::Channel> Dial(const std::string& socket) {
-  grpc::ChannelArguments arguments;
-  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
-}
-
-absl::Status ToAbsl(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
-}
-
-}  // namespace
 
 struct RegisterCall::State {
   absl::Status Call(const std::string& kubelet_socket, absl::Duration timeout);
@@ -44,20 +23,13 @@ absl::Status RegisterCall::State::Call(const std::string& kubelet_socket, absl::
   const absl::Time deadline = absl::Now() + timeout;
   context.set_deadline(absl::ToChronoTime(deadline));
   grpc::CompletionQueue queue;
-  const auto stub = v1beta1::Registration::NewStub(Dial(kubelet_socket));
+  ASSIGN_OR_RETURN(const auto channel, Dial(kubelet_socket));
+  const auto stub = v1beta1::Registration::NewStub(channel);
   const auto call = stub->AsyncRegister(&context, request, &queue);
   v1beta1::Empty response;
   grpc::Status status;
   call->Finish(&response, &status, this);
-  void* tag = nullptr;
-  bool ok = false;
-  // gRPC's own timers may be off (QuietGrpc), so the deadline is kept here.
-  if (queue.AsyncNext(&tag, &ok, absl::ToChronoTime(deadline)) == grpc::CompletionQueue::TIMEOUT) {
-    context.TryCancel();
-    queue.Next(&tag, &ok);
-    if (!status.ok()) return absl::DeadlineExceededError("the kubelet did not answer in time");
-  }
-  return ToAbsl(status);
+  return AwaitEnd(queue, context, status, deadline);
 }
 
 RegisterCall::RegisterCall(std::unique_ptr<State> state) : state_(std::move(state)) {}

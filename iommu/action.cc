@@ -14,6 +14,9 @@ std::string Shell(const SetOverride& a) {
   const std::string word = a.driver.empty() ? "" : a.driver + " ";
   return absl::StrFormat("echo %s> /%s", word, OverridePath(a.device));
 }
+std::string Shell(const SetD3cold& a) {
+  return absl::StrFormat("echo %d > /%s", a.allowed ? 1 : 0, D3coldPath(a.device));
+}
 std::string Shell(const Unbind& a) {
   return absl::StrFormat("echo %s > /%s", a.device.ToString(), UnbindPath(a.driver));
 }
@@ -24,17 +27,20 @@ std::string Shell(const AwaitNode& a) { return absl::StrFormat("ls -l /%s", Grou
 
 std::string_view Op(const LoadModule&) { return "modprobe"; }
 std::string_view Op(const SetOverride&) { return "override"; }
+std::string_view Op(const SetD3cold&) { return "d3cold"; }
 std::string_view Op(const Unbind&) { return "unbind"; }
 std::string_view Op(const Probe&) { return "probe"; }
 std::string_view Op(const AwaitNode&) { return "await-node"; }
 
 std::string Value(const LoadModule& a) { return a.module; }
 std::string Value(const SetOverride& a) { return a.driver; }
+std::string Value(const SetD3cold& a) { return a.allowed ? "1" : "0"; }
 std::string Value(const Unbind& a) { return a.driver; }
 std::string Value(const Probe& a) { return a.expect; }
 std::string Value(const AwaitNode& a) { return "/" + GroupNode(a.group); }
 
 const PciAddress* Device(const SetOverride& a) { return &a.device; }
+const PciAddress* Device(const SetD3cold& a) { return &a.device; }
 const PciAddress* Device(const Unbind& a) { return &a.device; }
 const PciAddress* Device(const Probe& a) { return &a.device; }
 const PciAddress* Device(const LoadModule&) { return nullptr; }

@@ -31,14 +31,20 @@ struct Probe {
   std::string expect;  // the driver that must have taken it; "" = any, or none
   bool operator==(const Probe&) const = default;
 };
+// Lets the device into D3cold, or keeps it out: some never wake from there.
+struct SetD3cold {
+  PciAddress device;
+  bool allowed = false;
+  bool operator==(const SetD3cold&) const = default;
+};
 // Waits until dev/vfio/<group> is there.
 struct AwaitNode {
   int group = 0;
   bool operator==(const AwaitNode&) const = default;
 };
-using Action = std::variant<LoadModule, SetOverride, Unbind, Probe, AwaitNode>;
+using Action = std::variant<LoadModule, SetD3cold, SetOverride, Unbind, Probe, AwaitNode>;
 
-// "modprobe", "override", "unbind", "probe", "await-node": the `op` of the plan's JSON.
+// "modprobe", "d3cold", "override", "unbind", "probe", "await-node": the `op` of the plan's JSON.
 std::string_view OpName(const Action& action);
 // The step as the shell command a person would type: the text of plan, log and tests.
 std::string ToShell(const Action& action);

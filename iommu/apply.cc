@@ -23,6 +23,10 @@ struct Step {
     return writer.Write(OverridePath(a.device), a.driver + "\n");
   }
 
+  absl::Status operator()(const SetD3cold& a) const {
+    return writer.Write(D3coldPath(a.device), a.allowed ? "1" : "0");
+  }
+
   absl::Status operator()(const Unbind& a) const {
     absl::Status status = writer.Write(UnbindPath(a.driver), a.device.ToString());
     // The kernel gives one answer for a device that is gone and for one that left this driver.
@@ -62,6 +66,7 @@ struct Step {
 
 Code CodeOf(const LoadModule&) { return Code::kVfioDriverMissing; }
 Code CodeOf(const SetOverride&) { return Code::kOverrideUnsupported; }
+Code CodeOf(const SetD3cold&) { return Code::kPowerD3cold; }
 Code CodeOf(const Unbind&) { return Code::kDriverChanged; }
 Code CodeOf(const Probe&) { return Code::kProbeRefused; }
 Code CodeOf(const AwaitNode&) { return Code::kNodeMissing; }
@@ -72,12 +77,13 @@ Outcome Apply(std::span<const Action> actions, const Tree& tree, Writer& writer,
               absl::Duration node_timeout, const OnStep& on_step) {
   Outcome outcome;
   for (const Action& action : actions) {
-    on_step(outcome.done);
+    outcome.status = on_step(outcome.done);
+    outcome.refused = !outcome.status.ok();
+    if (outcome.refused) return outcome;
     outcome.status = std::visit(Step{tree, writer, node_timeout}, action);
     if (!outcome.status.ok()) return outcome;
     ++outcome.done;
   }
-  on_step(outcome.done);
   return outcome;
 }
 

@@ -15,12 +15,14 @@ namespace vfio_agent {
 class Tree;
 class Writer;
 
-// Called before each action and after the last one; `step` counts from 0.
-using OnStep = std::function<void(size_t step)>;
+// Called before each action; `step` counts from 0. An error stops there: what cannot be journalled
+// is not done.
+using OnStep = std::function<absl::Status(size_t step)>;
 
 struct Outcome {
-  size_t done = 0;      // actions carried out and checked
-  absl::Status status;  // OK, or why actions[done] failed
+  size_t done = 0;       // actions carried out and checked
+  absl::Status status;   // OK, or why actions[done] failed
+  bool refused = false;  // `status` is OnStep's: the kernel was not asked
 };
 
 // Carries out `actions` in order and stops at the first failure. After each Probe the driver link

@@ -57,16 +57,12 @@ bool IsNamePart(std::string_view text) {
 
 }  // namespace
 
-absl::StatusOr<ModelNames> ReadModelNames(const std::string& path, const std::set<DeviceId>& ids) {
-  struct stat status = {};
-  const bool regular = ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-  std::ifstream file(regular ? path : "");
-  if (!file) return absl::NotFoundError(absl::StrFormat("cannot open %s", path));
+ModelNames ParseModelNames(std::istream& text, const std::set<DeviceId>& ids) {
   ModelNames names;
   uint16_t vendor = 0;
   bool in_vendor = false;
   std::string line;
-  while (names.size() < ids.size() && std::getline(file, line)) {
+  while (names.size() < ids.size() && std::getline(text, line)) {
     if (line.empty() || line[0] == '#') continue;
     if (line[0] != '\t') {
       in_vendor = ParseId(line, vendor) && std::ranges::any_of(ids, [vendor](const DeviceId& id) {
@@ -74,12 +70,20 @@ absl::StatusOr<ModelNames> ReadModelNames(const std::string& path, const std::se
                   });
     } else if (in_vendor && line.size() > 5 && line[1] != '\t') {
       uint16_t device = 0;
-      const std::string_view text(line);
-      if (!ParseId(text.substr(1), device) || !ids.contains({vendor, device})) continue;
-      names.emplace(DeviceId{vendor, device}, Trim(text.substr(5)));
+      const std::string_view rest(line);
+      if (!ParseId(rest.substr(1), device) || !ids.contains({vendor, device})) continue;
+      names.emplace(DeviceId{vendor, device}, Trim(rest.substr(5)));
     }
   }
   return names;
+}
+
+absl::StatusOr<ModelNames> ReadModelNames(const std::string& path, const std::set<DeviceId>& ids) {
+  struct stat status = {};
+  const bool regular = ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+  std::ifstream file(regular ? path : "");
+  if (!file) return absl::NotFoundError(absl::StrFormat("cannot open %s", path));
+  return ParseModelNames(file, ids);
 }
 
 ModelNames OwnModels() {

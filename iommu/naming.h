@@ -1,6 +1,7 @@
 // Naming: from a device's ids to the name of its resource.
 #pragma once
 
+#include <istream>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,6 +21,9 @@ using DeviceId = std::pair<uint16_t, uint16_t>;  // vendor, device
 // no others. Ids that it lacks are absent from the result. Reads in blocks: the file is 1.4 MB
 // and must not stay resident.
 absl::StatusOr<ModelNames> ReadModelNames(const std::string& path, const std::set<DeviceId>& ids);
+
+// The same from `text`, a pci.ids file's.
+ModelNames ParseModelNames(std::istream& text, const std::set<DeviceId>& ids);
 
 // Names that win over the file: GPUs that Debian's pci.ids of 2023 lacks or spells otherwise than
 // the lists that NVIDIA's plugin ships, so that a name does not change with the file's version.

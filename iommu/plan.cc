@@ -36,6 +36,31 @@ void WarnFinerGroups(const NodeFacts& facts, std::vector<Draft>& drafts, Plan& p
   }
 }
 
+// Everything that binding the selected groups, or putting back what was cut off, would touch.
+// Not what is underway: even looking at that can block.
+Question Ask(const std::vector<Draft>& drafts, const Custody& custody) {
+  Question question;
+  const Records& records = custody.records;
+  for (const Draft& draft : drafts) {
+    if (!draft.plan.group || custody.underway.at_work.contains(*draft.plan.group) ||
+        custody.underway.stuck.contains(*draft.plan.group)) {
+      continue;
+    }
+    bool touched = false;
+    for (size_t i = 0; i < draft.devices.size(); ++i) {
+      const PciDevice& device = *draft.devices[i];
+      const auto record = records.find(device.address);
+      touched = touched || (record != records.end() && record->second.IsUnfinished());
+      if (!draft.Selected() || !WillBind(draft, i)) continue;
+      touched = true;
+      question.overridden.push_back(device.address);
+      if (device.driver) question.unbound.push_back(device.address);
+    }
+    if (touched) question.groups.push_back(*draft.plan.group);
+  }
+  return question;
+}
+
 }  // namespace
 
 Policy DefaultPolicy() {
@@ -44,12 +69,15 @@ Policy DefaultPolicy() {
   return {.resources = {nvidia}};
 }
 
-Plan MakePlan(const NodeFacts& facts, const Policy& policy, const ModelNames& names) {
-  const Context context{facts, policy, names};
+Plan MakePlan(const NodeFacts& facts, const Policy& policy, const ModelNames& names,
+              const Custody& custody) {
+  const Context context{facts, policy, names, custody};
   Plan plan{.iommu = facts.iommu};
   std::vector<Draft> drafts = DraftGroups(context);
   for (Draft& draft : drafts) ApplyRules(context, draft);
+  for (Draft& draft : drafts) ApplyGuards(context, draft);
   RefuseBadNames(drafts);
+  plan.question = Ask(drafts, custody);
   for (Draft& draft : drafts) PlanSteps(context, draft);
   WarnFinerGroups(facts, drafts, plan);
   plan.resources = MakeResources(drafts, context);

@@ -9,6 +9,7 @@
 
 #include "iommu/action.h"
 #include "iommu/code.h"
+#include "iommu/custody.h"
 #include "iommu/policy.h"
 #include "sysfs/node_facts.h"
 
@@ -74,6 +75,15 @@ struct Resource {
   bool operator==(const Resource&) const = default;
 };
 
+// What an Inquiry has to look at before anything of the plan may be written.
+struct Question {
+  std::vector<PciAddress> unbound;     // would be taken from a host driver
+  std::vector<PciAddress> overridden;  // would have their driver_override written
+  std::vector<int> groups;             // would be written to
+  bool empty() const { return groups.empty(); }
+  bool operator==(const Question&) const = default;
+};
+
 struct Plan {
   IommuFacts iommu;
   bool acs_override = false;
@@ -81,6 +91,8 @@ struct Plan {
   std::vector<Resource> resources;
   std::vector<Refusal> refusals;
   std::vector<Refusal> warnings;
+  // Also of groups that are refused already: what is refused is refused for all its reasons.
+  Question question;
   bool operator==(const Plan&) const = default;
 };
 
@@ -92,7 +104,11 @@ using ModelNames = std::map<std::pair<uint16_t, uint16_t>, std::string>;
 // A group is bound whole or not at all, and what is refused is refused for all its reasons.
 // Bridges are skipped: the kernel counts a port bound to pcieport, or to nothing, as safe
 // (drivers/pci/pcie/portdrv.c sets driver_managed_dma).
-Plan MakePlan(const NodeFacts& facts, const Policy& policy, const ModelNames& names);
+//
+// Without custody.inquiry the guards are silent: such a plan is a draft, whose question tells what
+// to look at. Nothing of it may be carried out.
+Plan MakePlan(const NodeFacts& facts, const Policy& policy, const ModelNames& names,
+              const Custody& custody = {});
 
 std::string_view Name(Verdict verdict);
 std::string_view Name(Role role);

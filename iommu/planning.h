@@ -1,4 +1,5 @@
-// The inner steps of MakePlan, one file each: members.cc, rules.cc, steps.cc, resources.cc.
+// The inner steps of MakePlan, one file each: members.cc, rules.cc, guards.cc, steps.cc,
+// resources.cc.
 #pragma once
 
 #include <map>
@@ -15,6 +16,7 @@ struct Context {
   const NodeFacts& facts;
   const Policy& policy;
   const ModelNames& names;
+  const Custody& custody;
 };
 
 // One group, or one selected device without a group, on its way through planning. The vectors
@@ -37,8 +39,12 @@ bool IsHarmlessDriver(std::string_view driver);
 // members.cc: the groups of the node with their members' roles.
 std::vector<Draft> DraftGroups(const Context& context);
 
-// rules.cc: every reason against a draft, and every warning.
+// rules.cc: every reason against a draft, and every warning, from the kernel's facts.
 void ApplyRules(const Context& context, Draft& draft);
+
+// guards.cc: the reasons that come from who uses what: the host, guests, other managers, and
+// writes that have not returned.
+void ApplyGuards(const Context& context, Draft& draft);
 
 // steps.cc: verdict, members' actions and the steps to get there.
 void PlanSteps(const Context& context, Draft& draft);
@@ -46,6 +52,16 @@ void PlanSteps(const Context& context, Draft& draft);
 // resources.cc: names' rules over all drafts (may add refusals), then the resources' units.
 void RefuseBadNames(std::vector<Draft>& drafts);
 std::vector<Resource> MakeResources(const std::vector<Draft>& drafts, const Context& context);
+
+// True for a member that binding the group would move to a vfio driver.
+bool WillBind(const Draft& draft, size_t i);
+
+// Refuses, unless guard.override has the member's address: then it is a warning that says so.
+void RefuseUnlessOverruled(const Context& context, Draft& draft, Code code, const PciDevice& member,
+                           std::string text, std::string remedy = "");
+
+// The code's own remedy, with <address> replaced.
+std::string RemedyFor(Code code, const PciDevice* member);
 
 // Adds a refusal or warning with the code's own remedy; `member` may be null.
 void Refuse(Draft& draft, Code code, const PciDevice* member, std::string text);

@@ -9,17 +9,6 @@
 
 namespace vfio_agent {
 
-// What was noted before the first write to a device.
-struct Origin {
-  PciAddress address;
-  std::string driver;  // empty: it had none
-  bool operator==(const Origin&) const = default;
-};
-using Origins = std::map<PciAddress, Origin>;
-
-// Who has a group's node open: sentences such as "pid 4711 (qemu-system-x86)".
-using Holders = std::map<int, std::vector<std::string>>;
-
 struct GroupRelease {
   int group = 0;
   std::vector<PciAddress> members;  // those that are moved
@@ -29,15 +18,26 @@ struct GroupRelease {
 };
 
 // Plans to give back every group that has a member in `wanted`, whole: each endpoint on a vfio
-// driver goes back to its origin's driver, or, where nothing is known of it, to the driver that
-// the kernel finds. A group with a holder is refused (`held`).
-std::vector<GroupRelease> PlanRelease(const NodeFacts& facts, const Origins& origins,
-                                      const Holders& holders,
+// driver goes back to the driver of its record, or, where none of this boot claims it, to the
+// driver that the kernel finds; its driver_override and d3cold_allowed become what they were. A
+// group that somebody uses is refused (`held`), as is one with a write that does not return. Needs
+// custody.inquiry.
+std::vector<GroupRelease> PlanRelease(const NodeFacts& facts, const Custody& custody,
                                       const std::vector<PciAddress>& wanted);
 
 // Plans to put just `moved` back where they came from, after a bind that failed half-way. Members
 // of their groups that were on a vfio driver before are not touched.
-std::vector<Action> PlanUndo(const NodeFacts& facts, const Origins& origins,
+std::vector<Action> PlanUndo(const NodeFacts& facts, const Records& records,
                              const std::vector<PciAddress>& moved);
+
+// Plans to put back what an agent that was killed had begun and the plan does not want: devices
+// with an unfinished record whose group is neither to be bound nor bound. What is in use is left
+// out. Needs custody.inquiry where there is such a device.
+std::vector<GroupRelease> PlanRecovery(const NodeFacts& facts, const Custody& custody,
+                                       const Plan& plan);
+
+// Records whose plan the kernel has carried out although it was cut off before it said so: the
+// plan shows their groups as bound.
+std::vector<Record> FinishedRecords(const Records& records, const Plan& plan);
 
 }  // namespace vfio_agent

@@ -10,12 +10,6 @@ namespace {
 // One rule: looks at member `i` of the draft (which is no bridge) and may refuse or warn.
 using MemberRule = void (*)(const Context&, Draft&, size_t i);
 
-bool WillBind(const Draft& draft, size_t i) {
-  const Role role = draft.plan.members[i].role;
-  const auto& driver = draft.devices[i]->driver;
-  return role != Role::kForeign && role != Role::kBridge && !(driver && IsVfioDriver(*driver));
-}
-
 bool IsPrimary(const Draft& draft, size_t i) {
   return draft.plan.members[i].role == Role::kPrimary;
 }
@@ -75,15 +69,8 @@ void RefusePfWithVfs(const Context&, Draft& draft, size_t i) {
 void RefuseBootDisplay(const Context& context, Draft& draft, size_t i) {
   const PciDevice& device = *draft.devices[i];
   if (!WillBind(draft, i) || !device.boot_vga.is(true)) return;
-  std::string text = absl::StrFormat("%s is the boot display (boot_vga)", Spell(device));
-  if (!context.policy.guard_override.contains(device.address)) {
-    return Refuse(draft, Code::kBootDisplay, &device, text);
-  }
-  draft.plan.warnings.push_back({.code = Code::kBootDisplay,
-                                 .group = draft.plan.group,
-                                 .address = device.address,
-                                 .text = text + "; overruled by guard.override",
-                                 .remedy = std::string(DefaultRemedy(Code::kBootDisplay))});
+  RefuseUnlessOverruled(context, draft, Code::kBootDisplay, device,
+                        absl::StrFormat("%s is the boot display (boot_vga)", Spell(device)));
 }
 
 void RequireOverride(const Context&, Draft& draft, size_t i) {
@@ -163,6 +150,12 @@ void RefuseUnreadMembers(const Context& context, Draft& draft) {
 
 }  // namespace
 
+bool WillBind(const Draft& draft, size_t i) {
+  const Role role = draft.plan.members[i].role;
+  const auto& driver = draft.devices[i]->driver;
+  return role != Role::kForeign && role != Role::kBridge && !(driver && IsVfioDriver(*driver));
+}
+
 bool IsVfioDriver(std::string_view driver) {
   return driver == "vfio-pci" || driver.ends_with("vfio-pci") || driver.ends_with("vfio_pci");
 }
@@ -196,12 +189,29 @@ void Refuse(Draft& draft, Code code, const PciDevice* member, std::string text,
   (IsWarning(code) ? draft.plan.warnings : draft.plan.refusals).push_back(std::move(refusal));
 }
 
-void Refuse(Draft& draft, Code code, const PciDevice* member, std::string text) {
+std::string RemedyFor(Code code, const PciDevice* member) {
   std::string remedy(DefaultRemedy(code));
   if (const size_t at = remedy.find("<address>"); member != nullptr && at != std::string::npos) {
     remedy.replace(at, std::string_view("<address>").size(), member->address.ToString());
   }
-  Refuse(draft, code, member, std::move(text), std::move(remedy));
+  return remedy;
+}
+
+void Refuse(Draft& draft, Code code, const PciDevice* member, std::string text) {
+  Refuse(draft, code, member, std::move(text), RemedyFor(code, member));
+}
+
+void RefuseUnlessOverruled(const Context& context, Draft& draft, Code code, const PciDevice& member,
+                           std::string text, std::string remedy) {
+  if (remedy.empty()) remedy = RemedyFor(code, &member);
+  if (!context.policy.guard_override.contains(member.address)) {
+    return Refuse(draft, code, &member, std::move(text), std::move(remedy));
+  }
+  draft.plan.warnings.push_back({.code = code,
+                                 .group = draft.plan.group,
+                                 .address = member.address,
+                                 .text = text + "; overruled by guard.override",
+                                 .remedy = std::move(remedy)});
 }
 
 }  // namespace vfio_agent

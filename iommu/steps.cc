@@ -87,6 +87,10 @@ void AddSteps(Draft& draft) {
   for (size_t i = 0; i < draft.devices.size(); ++i) {
     const Member& member = draft.plan.members[i];
     if (member.action != MemberAction::kBind) continue;
+    // Some never wake from D3cold, and vfio-pci sends what nobody uses to sleep.
+    if (draft.devices[i]->d3cold_allowed.is(true)) {
+      draft.plan.actions.push_back(SetD3cold{member.address, false});
+    }
     draft.plan.actions.push_back(SetOverride{member.address, member.to});
     if (member.driver) draft.plan.actions.push_back(Unbind{member.address, *member.driver});
     draft.plan.actions.push_back(Probe{member.address, member.to});

@@ -73,13 +73,15 @@ Fact<Acs> FindAcs(Bytes config, const Capabilities& known) {
 }
 
 Fact<bool> FindFlr(Bytes config, const Found& pcie) {
-  if (pcie.at != 0 && pcie.at + 8 <= config.size()) {
+  if (!pcie.complete) return Fact<bool>::Unknown(EACCES);
+  if (pcie.at != 0) {
+    // The register of a capability at the very end would be somebody else's bytes.
+    if (pcie.at + 8 > std::min(config.size(), kStandardEnd)) return Fact<bool>::Unknown(EACCES);
     return Fact<bool>((Read32(config, pcie.at + 4) & kDevCapFlr) != 0);
   }
-  if (!pcie.complete) return Fact<bool>::Unknown(EACCES);
   const Found af = FindStandard(config, kCapIdAf);  // "Advanced Features": FLR before PCIe
   if (!af.complete) return Fact<bool>::Unknown(EACCES);
-  if (af.at == 0 || af.at + 4 > config.size()) return Fact<bool>(false);
+  if (af.at == 0) return Fact<bool>(false);
   return Fact<bool>((Read8(config, af.at + 3) & 0x02) != 0);
 }
 

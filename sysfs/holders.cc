@@ -1,39 +1,170 @@
 #include "sysfs/holders.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <optional>
+#include <climits>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "sysfs/cgroup_owner.h"
 #include "sysfs/paths.h"
+#include "sysfs/proc_text.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
 
 namespace vfio_agent {
 namespace {
 
-constexpr std::string_view kNodes = "/dev/vfio/";
-constexpr std::string_view kCdevs = "devices/";
+constexpr std::string_view kDeleted = " (deleted)";
+constexpr std::string_view kDev = "/dev/";
 
-std::optional<int> GroupOfNode(std::string_view target, const NodeFacts& facts) {
-  if (!target.starts_with(kNodes)) return std::nullopt;
-  const std::string name(target.substr(kNodes.size()));
-  int group = -1;
-  if (absl::SimpleAtoi(name, &group)) return group;
-  if (!std::string_view(name).starts_with(kCdevs)) return std::nullopt;
-  const std::string cdev = name.substr(kCdevs.size());
-  const auto device = std::ranges::find_if(
-      facts.devices, [&cdev](const PciDevice& d) { return d.vfio_cdev == cdev; });
-  return device == facts.devices.end() ? std::nullopt : device->group;
+// What a descriptor is open on, as far as it is a device node.
+struct Target {
+  std::optional<dev_t> number;
+  bool block = false;
+  std::string name;  // empty where it was not read
+};
+
+bool Gone(int error) { return error == ENOENT || error == ESRCH; }
+
+// proc puts this behind the name of a node that was removed or made anew meanwhile.
+std::string WithoutDeleted(std::string name) {
+  if (name.ends_with(kDeleted)) name.resize(name.size() - kDeleted.size());
+  return name;
 }
 
-void AddHolder(std::vector<Holder>& holders, const Tree& tree, int pid) {
-  if (std::ranges::count(holders, pid, &Holder::pid) != 0) return;
-  const absl::StatusOr<std::string> command = tree.ReadText(absl::StrFormat("proc/%d/comm", pid));
-  holders.push_back({.pid = pid, .command = command.ok() ? *command : "unknown"});
+// "/run/nvidia/driver/dev/nvidia0" has the name "nvidia0".
+bool HasName(std::string_view path, const std::string& name) {
+  const size_t dev = path.find(kDev);
+  if (dev == std::string_view::npos) return false;
+  const std::string_view rest = path.substr(dev + kDev.size() - 1);
+  return rest.size() > name.size() && rest.ends_with(name) &&
+         rest[rest.size() - name.size() - 1] == '/';
+}
+
+// One walk over all processes.
+class Walk {
+ public:
+  Walk(const Tree& tree, const std::vector<DeviceNode>& nodes) : tree_(tree), nodes_(nodes) {
+    found_.by_node.resize(nodes.size());
+    found_.complete = SeesAllProcesses(tree);
+    by_name_ = std::ranges::any_of(nodes, [](const DeviceNode& n) { return !n.number; });
+  }
+
+  NodeHolders Run() && {
+    const absl::StatusOr<std::vector<std::string>> processes = tree_.List("proc");
+    found_.complete = found_.complete && processes.ok();
+    for (const std::string& name : processes.ok() ? *processes : std::vector<std::string>()) {
+      int pid = 0;
+      if (absl::SimpleAtoi(name, &pid)) LookAt(pid);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void LookAt(int pid) {
+    const absl::StatusOr<TreeDir> dir = TreeDir::Open(tree_, absl::StrFormat("proc/%d/fd", pid));
+    const absl::StatusOr<std::vector<Entry>> entries =
+        dir.ok() ? dir->List() : absl::StatusOr<std::vector<Entry>>(dir.status());
+    // A process that has ended meanwhile holds nothing.
+    if (!entries.ok() && !Gone(ErrnoOf(entries.status()))) found_.complete = false;
+    if (!entries.ok()) return;
+    for (const Entry& entry : *entries) {
+      const std::optional<Target> target =
+          tree_.is_host() ? OnHost(dir->fd(), entry.name.c_str()) : Below(pid, entry.name);
+      if (target) Match(pid, entry.name, *target);
+    }
+  }
+
+  // Following the descriptor's link leads to the open file itself, in whichever mount namespace
+  // it was opened. The file systems of other descriptors are not asked (AT_STATX_DONT_SYNC): a
+  // dead NFS or FUSE server would keep this process waiting.
+  std::optional<Target> OnHost(int dir, const char* descriptor) {
+    struct statx file = {};
+    if (::statx(dir, descriptor, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &file) != 0) {
+      if (errno == EACCES || errno == EPERM) found_.complete = false;
+      return std::nullopt;
+    }
+    if (!S_ISCHR(file.stx_mode) && !S_ISBLK(file.stx_mode)) return std::nullopt;
+    Target target{.number = ::makedev(file.stx_rdev_major, file.stx_rdev_minor),
+                  .block = S_ISBLK(file.stx_mode)};
+    std::array<char, PATH_MAX> name;
+    const ssize_t n = by_name_ ? ::readlinkat(dir, descriptor, name.data(), name.size()) : 0;
+    if (n > 0) target.name = WithoutDeleted(std::string(name.data(), static_cast<size_t>(n)));
+    return target;
+  }
+
+  std::optional<Target> Below(int pid, const std::string& descriptor) const {
+    const absl::StatusOr<std::string> name = NameOf(pid, descriptor);
+    if (!name.ok() || !name->starts_with('/')) return std::nullopt;
+    Target target{.name = *name};
+    const absl::StatusOr<Fd> node = tree_.OpenAt(name->substr(1), O_PATH);
+    struct stat file = {};
+    if (node.ok() && ::fstat(node->get(), &file) == 0 &&
+        (S_ISCHR(file.st_mode) || S_ISBLK(file.st_mode))) {
+      target.number = file.st_rdev;
+      target.block = S_ISBLK(file.st_mode);
+    }
+    return target;
+  }
+
+  absl::StatusOr<std::string> NameOf(int pid, const std::string& descriptor) const {
+    absl::StatusOr<std::string> name =
+        tree_.ReadLink(absl::StrFormat("proc/%d/fd/%s", pid, descriptor));
+    if (name.ok()) name = WithoutDeleted(*std::move(name));
+    return name;
+  }
+
+  void Match(int pid, const std::string& descriptor, const Target& target) {
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const DeviceNode& node = nodes_[i];
+      const bool numbers = node.number && target.number;
+      const bool same = numbers ? *node.number == *target.number && node.block == target.block
+                                : HasName(target.name, node.name);
+      if (same) Add(i, pid, descriptor);
+    }
+  }
+
+  void Add(size_t node, int pid, const std::string& descriptor) {
+    std::vector<Holder>& holders = found_.by_node[node];
+    if (!holders.empty() && holders.back().pid == pid) return;
+    const absl::StatusOr<std::string> command =
+        tree_.ReadText(absl::StrFormat("proc/%d/comm", pid));
+    const absl::StatusOr<std::string> cgroup =
+        ReadProcText(tree_, absl::StrFormat("proc/%d/cgroup", pid), size_t{64} * 1024);
+    const absl::StatusOr<std::string> name = NameOf(pid, descriptor);
+    holders.push_back({.pid = pid,
+                       .command = command.ok() ? Printable(*command) : "unknown",
+                       .pod = cgroup.ok() ? CgroupOwner(*cgroup) : "",
+                       .node = name.ok() ? Printable(*name) : "/dev/" + nodes_[node].name});
+  }
+
+  const Tree& tree_;
+  const std::vector<DeviceNode>& nodes_;
+  NodeHolders found_;
+  bool by_name_ = false;  // names are read only where a number is not known
+};
+
+DeviceNode NodeOf(const Tree& tree, std::string name, const std::string& attribute) {
+  const absl::StatusOr<std::string> number = tree.ReadText(attribute);
+  return {.name = std::move(name),
+          .number = number.ok() ? ParseDeviceNumber(*number) : std::nullopt};
+}
+
+}  // namespace
+
+std::optional<dev_t> ParseDeviceNumber(std::string_view text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const std::optional<uint64_t> major = ParseNumber(text.substr(0, colon), 10);
+  const std::optional<uint64_t> minor = ParseNumber(text.substr(colon + 1), 10);
+  if (!major || !minor || *major > UINT32_MAX || *minor > UINT32_MAX) return std::nullopt;
+  return ::makedev(static_cast<unsigned>(*major), static_cast<unsigned>(*minor));
 }
 
 // The first process namespace has a fixed number (PROC_PID_INIT_INO, include/linux/proc_ns.h).
@@ -43,27 +174,33 @@ bool SeesAllProcesses(const Tree& tree) {
   return name.ok() && *name == "pid:[4026531836]";
 }
 
-}  // namespace
+NodeHolders FindHolders(const Tree& tree, const std::vector<DeviceNode>& nodes) {
+  return Walk(tree, nodes).Run();
+}
 
-VfioHolders FindVfioHolders(const Tree& tree, const NodeFacts& facts) {
-  VfioHolders holders{.complete = SeesAllProcesses(tree)};
-  const absl::StatusOr<std::vector<std::string>> processes = tree.List("proc");
-  if (!processes.ok()) return {.complete = false};
-  for (const std::string& name : *processes) {
-    int pid = 0;
-    if (!absl::SimpleAtoi(name, &pid)) continue;
-    const std::string dir = absl::StrFormat("proc/%d/fd", pid);
-    const absl::StatusOr<std::vector<std::string>> descriptors = tree.List(dir);
-    if (absl::IsPermissionDenied(descriptors.status())) holders.complete = false;
-    if (!descriptors.ok()) continue;
-    for (const std::string& descriptor : *descriptors) {
-      const absl::StatusOr<std::string> target =
-          tree.ReadLink(absl::StrFormat("%s/%s", dir, descriptor));
-      const std::optional<int> group = target.ok() ? GroupOfNode(*target, facts) : std::nullopt;
-      if (group) AddHolder(holders.by_group[*group], tree, pid);
-    }
+std::vector<DeviceNode> GroupNodes(const Tree& tree, const NodeFacts& facts, int group) {
+  std::vector<DeviceNode> nodes;
+  for (const char* prefix : {"", "noiommu-"}) {
+    const std::string name = absl::StrFormat("%s%d", prefix, group);
+    nodes.push_back(NodeOf(tree, "vfio/" + name, VfioClassFile(name, "dev")));
   }
-  return holders;
+  // A group has one of the two.
+  if (nodes[0].number)
+    nodes.pop_back();
+  else if (nodes[1].number)
+    nodes.erase(nodes.begin());
+  for (const PciDevice& device : facts.devices) {
+    if (device.group != group || !device.vfio_cdev) continue;
+    nodes.push_back(NodeOf(tree, "vfio/devices/" + *device.vfio_cdev,
+                           DeviceDir(device.address) + "/vfio-dev/" + *device.vfio_cdev + "/dev"));
+  }
+  return nodes;
+}
+
+std::string Spell(const Holder& holder) {
+  if (holder.pid == 0) return holder.command;
+  if (holder.pod.empty()) return absl::StrFormat("pid %d (%s)", holder.pid, holder.command);
+  return absl::StrFormat("pid %d (%s, %s)", holder.pid, holder.command, holder.pod);
 }
 
 bool IsGroupOpen(const Tree& tree, int group) {

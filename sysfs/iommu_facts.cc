@@ -44,12 +44,19 @@ void ExplainOff(IommuFacts& facts) {
   }
 }
 
+// False as well where the module is not loaded: then nobody has switched it on.
+bool ReadSwitch(const Tree& tree, const char* path) {
+  const absl::StatusOr<std::string> text = tree.ReadText(path);
+  return text.ok() && (*text == "Y" || *text == "1");
+}
+
 void ReadParameters(const Tree& tree, IommuFacts& facts) {
   const absl::StatusOr<std::string> line = tree.ReadText(kCommandLine, size_t{64} * 1024);
   if (line.ok()) facts.command_line = *line;
   facts.acs_override_parameter = facts.command_line.find("pcie_acs_override=") != std::string::npos;
-  const absl::StatusOr<std::string> unsafe = tree.ReadText(kNoiommuParameter);
-  facts.unsafe_noiommu = unsafe.ok() && (*unsafe == "Y" || *unsafe == "1");
+  facts.unsafe_noiommu = ReadSwitch(tree, kNoiommuParameter);
+  facts.unsafe_interrupts = ReadSwitch(tree, kUnsafeInterruptsParameter);
+  facts.denylist_disabled = ReadSwitch(tree, kDenylistParameter);
 }
 
 }  // namespace

@@ -17,6 +17,8 @@ struct IommuFacts {
   std::string command_line;             // proc/cmdline; empty where unreadable
   bool acs_override_parameter = false;  // pcie_acs_override= on the command line
   bool unsafe_noiommu = false;          // vfio's enable_unsafe_noiommu_mode is Y
+  bool unsafe_interrupts = false;       // vfio_iommu_type1's allow_unsafe_interrupts is Y
+  bool denylist_disabled = false;       // vfio_pci's disable_denylist is Y
   std::vector<std::string> evidence;    // what the verdict rests on, one sentence each
   bool operator==(const IommuFacts&) const = default;
 };

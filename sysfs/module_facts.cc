@@ -1,5 +1,8 @@
 #include "sysfs/module_facts.h"
 
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "sysfs/paths.h"
 #include "sysfs/tree.h"
@@ -25,13 +28,20 @@ bool Lists(const std::string& text, std::string_view module) {
   return false;
 }
 
+// A module's name becomes part of paths and of the commands that are printed.
+bool IsModuleName(const std::string& name) {
+  return !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '_' || c == '-';
+  });
+}
+
 // "alias vfio_pci:v000010DEd00002342sv*sd*bc*sc*i* nvgrace_gpu_vfio_pci"
 std::vector<VfioAlias> ParseAliases(const std::string& text) {
   std::vector<VfioAlias> aliases;
   for (const auto& line : absl::StrSplit(text, '\n')) {
     if (!std::string_view(line.data(), line.size()).starts_with(kAliasStart)) continue;
     const std::vector<std::string> field = absl::StrSplit(line, ' ', absl::SkipEmpty());
-    if (field.size() != 3) continue;
+    if (field.size() != 3 || !IsModuleName(field[2])) continue;
     const std::string pattern = "pci:" + field[1].substr(std::string_view("vfio_pci:").size());
     aliases.push_back({.pattern = pattern, .module = field[2]});
   }

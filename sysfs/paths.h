@@ -16,13 +16,30 @@ inline constexpr char kIommuClassDir[] = "sys/class/iommu";
 inline constexpr char kCommandLine[] = "proc/cmdline";
 inline constexpr char kKernelRelease[] = "proc/sys/kernel/osrelease";
 inline constexpr char kNoiommuParameter[] = "sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
+inline constexpr char kDenylistParameter[] = "sys/module/vfio_pci/parameters/disable_denylist";
+inline constexpr char kUnsafeInterruptsParameter[] =
+    "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts";
 inline constexpr char kVfioNodesDir[] = "dev/vfio";
+inline constexpr char kBlockClassDir[] = "sys/class/block";
+inline constexpr char kConsolesDir[] = "sys/class/vtconsole";
+inline constexpr char kBtrfsDir[] = "sys/fs/btrfs";
+inline constexpr char kZfsPoolsDir[] = "proc/spl/kstat/zfs";
+inline constexpr char kIomem[] = "proc/iomem";
+inline constexpr char kSwaps[] = "proc/swaps";
+// Of process 1, for a container has mounts and a network of its own.
+inline constexpr char kHostMounts[] = "proc/1/mountinfo";
+inline constexpr char kHostRoutes[] = "proc/1/net/route";
+inline constexpr char kHostRoutes6[] = "proc/1/net/ipv6_route";
+inline constexpr char kHostAddresses6[] = "proc/1/net/if_inet6";
 
 inline std::string DeviceDir(const PciAddress& address) {
   return absl::StrFormat("%s/%s", kDevicesDir, address.ToString());
 }
 inline std::string OverridePath(const PciAddress& address) {
   return DeviceDir(address) + "/driver_override";
+}
+inline std::string D3coldPath(const PciAddress& address) {
+  return DeviceDir(address) + "/d3cold_allowed";
 }
 inline std::string DriverLink(const PciAddress& address) { return DeviceDir(address) + "/driver"; }
 inline std::string GroupLink(const PciAddress& address) {
@@ -32,6 +49,12 @@ inline std::string UnbindPath(const std::string& driver) {
   return absl::StrFormat("%s/%s/unbind", kDriversDir, driver);
 }
 inline std::string GroupNode(int group) { return absl::StrFormat("dev/vfio/%d", group); }
+inline std::string VfioClassFile(const std::string& node, const char* name) {
+  return absl::StrFormat("sys/class/vfio/%s/%s", node, name);
+}
+inline std::string NvidiaInformation(const PciAddress& address) {
+  return absl::StrFormat("proc/driver/nvidia/gpus/%s/information", address.ToString());
+}
 inline std::string GroupFile(int group, const char* name) {
   return absl::StrFormat("%s/%d/%s", kGroupsDir, group, name);
 }

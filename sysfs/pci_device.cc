@@ -68,6 +68,12 @@ class Reader {
     return Fact<int>::Unknown(EINVAL);
   }
 
+  Fact<bool> Flag(const char* name) {
+    const Fact<int> number = Number(name);
+    if (number.known()) return Fact<bool>(number.value() != 0);
+    return number.absent() ? Fact<bool>::Absent() : Fact<bool>::Unknown(number.error());
+  }
+
   // An absent link is an answer ("no driver"), not an error.
   std::optional<std::string> Link(const char* name) {
     if (!Has(name)) return std::nullopt;
@@ -170,9 +176,7 @@ std::vector<Bar> ParseResource(const std::string& text) {
 }
 
 void ReadState(Reader& reader, const Tree& tree, PciDevice& device) {
-  const Fact<int> boot = reader.Number("boot_vga");
-  if (boot.known()) device.boot_vga = Fact<bool>(boot.value() != 0);
-  if (boot.unknown()) device.boot_vga = Fact<bool>::Unknown(boot.error());
+  device.boot_vga = reader.Flag("boot_vga");
   device.reset_method = reader.Text("reset_method");
   device.power_state = reader.Text("power_state");
   device.bars = ParseResource(reader.Text("resource").value());
@@ -241,6 +245,8 @@ absl::StatusOr<PciDevice> ReadPciDevice(const Tree& tree, ConfigReader& config,
   ReadSriov(reader, device);
   ReadState(reader, tree, device);
   ReadConfig(reader, config, *dir, device);
+  // Behind the header, which tells bridges: their power is nobody's concern here.
+  if (!device.IsBridge()) device.d3cold_allowed = reader.Flag("d3cold_allowed");
   ReadPath(*dir, device);
   if (!device.errors.empty() && !tree.Exists(DeviceDir(address))) {
     return absl::NotFoundError(

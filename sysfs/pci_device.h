@@ -49,6 +49,7 @@ struct PciDevice {
   Fact<bool> boot_vga;
   Fact<std::string> reset_method;  // "flr bus"; empty: the kernel knows no way; absent: old kernel
   Fact<std::string> power_state;   // "D0", "D3cold", "unknown"
+  Fact<bool> d3cold_allowed;       // endpoints only; absent on bridges
   std::vector<Bar> bars;
   std::string modalias;                  // "pci:v000010DEd00002330sv…"; empty where absent
   std::optional<std::string> vfio_cdev;  // "vfio0": the name below vfio-dev/

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Installs what is needed, builds what is shipped and runs every test on it.
+# Installs what is needed, builds what is shipped and runs every test on it; the one named `fuzz`
+# builds the parsers once more, with clang and libFuzzer, and fuzzes each for a minute.
 #
 #   test/run.sh [CTEST ARGUMENT...]     for instance: test/run.sh -L unit, test/run.sh -R '^vm$'
 #

@@ -8,6 +8,7 @@
 #include "agent/log.h"
 #include "agent/one_shot.h"
 #include "agent/report.h"
+#include "agent/work.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -53,7 +54,7 @@ Line Judge(const GroupPlan& group) {
   return line;
 }
 
-Refusal Failure(const JobEvent& event, const NodeFacts& facts) {
+Refusal Failure(const JobEvent& event, const Session& session) {
   Refusal failure{.code = event.code,
                   .group = event.job.group,
                   .text = Message(event.status),
@@ -64,36 +65,30 @@ Refusal Failure(const JobEvent& event, const NodeFacts& facts) {
     failure.text = absl::StrFormat("step %d of %d, `%s`: %s", event.done + 1,
                                    event.job.actions.size(), ToShell(action), failure.text);
   }
-  Log(JobEnded(event, facts, event.undone ? "what was moved is back" : "left as it is now"));
+  Log(JobEnded(event, DriversNow(session.tree(), event.job),
+               event.undone      ? "what was moved is back"
+               : event.done == 0 ? "nothing was changed"
+                                 : "left as it is now"));
   return failure;
 }
 
-void TakeFailure(const JobEvent& event, const NodeFacts& facts, std::vector<Line>& lines,
-                 OriginStore& store) {
+void TakeFailure(const JobEvent& event, const Session& session, std::vector<Line>& lines) {
   const auto line = std::ranges::find_if(
       lines, [&event](const Line& l) { return l.group->group == event.job.group; });
   line->result = Result::kFailed;
-  line->reasons.push_back(Failure(event, facts));
-  if (!event.undone) return;
-  if (const absl::Status status = ForgetOrigins(event.job.actions, store); !status.ok()) {
-    PrintError(Message(status));
-  }
+  line->reasons.push_back(Failure(event, session));
 }
 
-absl::Status Carry(std::vector<Line>& lines, Session& session, const NodeFacts& facts) {
-  OriginStore store = OpenOrigins(session);
+void Carry(std::vector<Line>& lines, Session& session, const Picture& picture) {
   std::vector<Job> jobs;
+  const std::string boot_id = session.OpenJournal().boot_id();
   for (const Line& line : lines) {
     if (line.result != Result::kBound) continue;
-    Job job{.group = *line.group->group, .actions = line.group->actions};
-    RETURN_IF_ERROR(NoteOrigins(job.actions, facts, store));
-    RETURN_IF_ERROR(AddOrigins(job, store));
-    jobs.push_back(std::move(job));
+    jobs.push_back(MakeBindJob(*line.group, picture.facts, picture.custody, boot_id));
   }
   for (const JobEvent& event : RunJobs(std::move(jobs), session)) {
-    if (!event.status.ok()) TakeFailure(event, facts, lines, store);
+    if (!event.status.ok()) TakeFailure(event, session, lines);
   }
-  return absl::OkStatus();
 }
 
 void PrintText(const std::vector<Line>& lines) {
@@ -145,10 +140,8 @@ int BindCommand(Session& session) {
   }
   std::vector<Line> lines;
   for (const GroupPlan* group : *targets) lines.push_back(Judge(*group));
-  if (const absl::Status carried = Carry(lines, session, picture->facts); !carried.ok()) {
-    PrintNothingChanged(carried);
-    return kExitFailed;
-  }
+  SetAsideOrPrint(session, *picture);
+  Carry(lines, session, *picture);
   const Output output = session.invocation().output;
   IsDocument(output) ? PrintJson(lines, output) : PrintText(lines);
   return ExitOf(lines);

@@ -21,15 +21,13 @@ bool Fits(const Target& target, const Picture& picture, const GroupPlan& group) 
 
 void PrintError(const std::string& text) { std::cerr << "vfio-agent: " << text << "\n"; }
 
-void PrintNothingChanged(const absl::Status& status) {
-  if (absl::IsPermissionDenied(status)) {
-    PrintError(absl::StrFormat("%s: nothing was changed: %s; %s", CodeName(Code::kPermissionDenied),
-                               Message(status), DefaultRemedy(Code::kPermissionDenied)));
-  } else {
-    PrintError(
-        absl::StrFormat("nothing was changed, since the drivers that devices come from "
-                        "cannot be noted: %s",
-                        Message(status)));
+void SetAsideOrPrint(const Session& session, const Picture& picture) {
+  const Journal journal = session.OpenJournal();
+  for (const Journal::Unreadable& file : picture.unreadable) {
+    const absl::Status status = journal.SetAside(file);
+    PrintError(status.ok() ? absl::StrFormat("%s was set aside: what it spoke of counts as adopted",
+                                             file.path)
+                           : Message(status));
   }
 }
 
@@ -46,6 +44,9 @@ std::unique_ptr<Picture> TakeOrPrint(Session& session) {
   if (!picture.ok()) {
     PrintError(Message(picture.status()));
     return nullptr;
+  }
+  for (const Journal::Unreadable& file : picture->unreadable) {
+    PrintError(file.path + ": " + file.why);
   }
   for (const std::string& skipped : picture->facts.skipped) PrintError("skipped " + skipped);
   for (const PciDevice& device : picture->facts.devices) {

@@ -9,46 +9,21 @@
 #include "agent/log.h"
 #include "agent/one_shot.h"
 #include "agent/report.h"
+#include "agent/work.h"
 #include "iommu/release.h"
 #include "iommu/selector.h"
-#include "sysfs/holders.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
 namespace {
 
-// Who holds the groups of `wanted`: the processes that can be seen, and what the kernel says of
-// the rest.
-Holders FindHolders(const Session& session, const NodeFacts& facts,
-                    const std::vector<PciAddress>& wanted) {
-  const VfioHolders found = FindVfioHolders(session.tree(), facts);
-  Holders holders;
-  for (const auto& [group, list] : found.by_group) {
-    for (const Holder& holder : list) {
-      holders[group].push_back(absl::StrFormat("pid %d (%s)", holder.pid, holder.command));
-    }
-  }
-  for (const PciAddress& address : wanted) {
-    const PciDevice* const device = FindDevice(facts, address);
-    if (device == nullptr || !device->group || holders.contains(*device->group)) continue;
-    if (IsGroupOpen(session.tree(), *device->group)) {
-      holders[*device->group].push_back("a process that cannot be seen from here");
-    }
-  }
-  if (!found.complete) {
-    PrintError(
-        "not all processes can be seen (hostPID, CAP_SYS_PTRACE): holders of a device by "
-        "its cdev may be missed");
-  }
-  return holders;
-}
-
 // With SELECTORs: what they mean. Without: what this agent has taken, and nothing else.
-absl::StatusOr<std::vector<PciAddress>> Wanted(const Session& session, const Picture& picture,
-                                               const Origins& origins) {
+absl::StatusOr<std::vector<PciAddress>> Wanted(const Session& session, const Picture& picture) {
   std::vector<PciAddress> wanted;
   if (session.invocation().arguments.empty()) {
-    for (const auto& entry : origins) wanted.push_back(entry.first);
+    for (const auto& [address, record] : picture.custody.records) {
+      if (record.this_boot) wanted.push_back(address);
+    }
     return wanted;
   }
   ASSIGN_OR_RETURN(const auto groups, FindTargets(picture, session.invocation().arguments));
@@ -64,22 +39,18 @@ struct Line {
 };
 
 std::vector<Line> Carry(std::vector<GroupRelease> releases, Session& session,
-                        const NodeFacts& facts, OriginStore& store) {
+                        const Picture& picture) {
   std::vector<Line> lines;
   std::vector<Job> jobs;
   for (GroupRelease& release : releases) {
     if (release.refusals.empty()) {
-      jobs.push_back(
-          {.group = release.group, .kind = JobKind::kRelease, .actions = release.actions});
+      jobs.push_back(MakeReleaseJob(release, picture.custody.records));
     }
     lines.push_back({.release = std::move(release)});
   }
   for (const JobEvent& event : RunJobs(std::move(jobs), session)) {
-    const absl::Status forgotten =
-        event.status.ok() ? ForgetOrigins(event.job.actions, store) : absl::OkStatus();
-    if (!forgotten.ok()) PrintError(Message(forgotten));
     if (event.status.ok()) continue;
-    Log(JobEnded(event, facts, "left as it is"));
+    Log(JobEnded(event, DriversNow(session.tree(), event.job), "left as it is"));
     const auto line = std::ranges::find_if(
         lines, [&event](const Line& l) { return l.release.group == event.job.group; });
     line->failures.push_back({.code = event.code,
@@ -135,26 +106,24 @@ int ExitOf(const std::vector<Line>& lines) {
 int ReleaseCommand(Session& session) {
   const std::unique_ptr<Picture> picture = TakeOrPrint(session);
   if (picture == nullptr) return kExitFailed;
-  OriginStore store = OpenOrigins(session);
-  std::vector<std::string> bad;
-  const absl::StatusOr<Origins> origins = store.Read(bad);
-  for (const std::string& text : bad) PrintError(text);
-  if (!origins.ok()) {
-    PrintNothingChanged(origins.status());
-    return kExitFailed;
-  }
-  const auto wanted = Wanted(session, *picture, *origins);
+  const auto wanted = Wanted(session, *picture);
   if (!wanted.ok()) {
     PrintError(Message(wanted.status()));
     return kExitUsage;
   }
-  const std::vector<Line> lines = Carry(
-      PlanRelease(picture->facts, *origins, FindHolders(session, picture->facts, *wanted), *wanted),
-      session, picture->facts, store);
+  SetAsideOrPrint(session, *picture);
+  session.InquireFor(*wanted, *picture);
+  if (!picture->custody.inquiry->use.processes_known) {
+    PrintError(
+        "not all processes can be seen (hostPID, CAP_SYS_PTRACE): holders of a device by "
+        "its cdev may be missed");
+  }
+  const std::vector<Line> lines =
+      Carry(PlanRelease(picture->facts, picture->custody, *wanted), session, *picture);
   const Output output = session.invocation().output;
   IsDocument(output) ? PrintJson(lines, output) : PrintText(lines);
   // Without a selector a record that cannot be read is a device that stayed behind.
-  const bool left = !bad.empty() && session.invocation().arguments.empty();
+  const bool left = !picture->unreadable.empty() && session.invocation().arguments.empty();
   return left ? kExitFailed : ExitOf(lines);
 }
 

@@ -10,7 +10,8 @@ int RunCommand(Session& session) {
   if (!session.settings().metrics_listen.empty()) {
     Log(Note("metrics.listen is set, but this version serves no metrics"));
   }
-  const int exit_code = Agent(session).Run();
+  Agent agent(session);  // keeps the node until what is to be released is
+  const int exit_code = agent.Run();
   if (exit_code != kExitDone || session.settings().on_exit == OnExit::kKeep) return exit_code;
   return ReleaseCommand(session);
 }

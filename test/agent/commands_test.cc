@@ -23,7 +23,8 @@ TEST_CASE("plan -o json has the documented shape", "[node]") {
   REQUIRE(plan.at("resources").size() == 1);
   CHECK(plan.at("resources").at(0).at("units").size() == 8);
   CHECK(plan.at("resources").at(0).at("units").at(0).at("state") == "to-bind");
-  CHECK(plan.at("actions").at(0).at("op") == "override");
+  CHECK(plan.at("actions").at(0).at("op") == "d3cold");
+  CHECK(plan.at("actions").at(1).at("op") == "override");
   CHECK(plan.at("actions").at(0).at("step") == 1);
   CHECK(plan.at("refusals").empty());
 }

@@ -2,26 +2,16 @@
 #include <csignal>
 
 #include "test/agent/node.h"
-#include "test/kubelet/fake_kubelet.h"
 
 namespace vfio_agent {
 namespace {
 
 constexpr absl::Duration kLong = absl::Seconds(30);
 
-// A kubelet of the wanted generation that listens in the node's directory.
-std::unique_ptr<FakeKubelet> StartKubelet(
-    const Node& node, FakeKubelet::Generation generation = FakeKubelet::Generation::k136) {
-  auto kubelet = std::make_unique<FakeKubelet>(
-      FakeKubelet::Options{.dir = node.kubelet_dir(), .generation = generation});
-  REQUIRE(kubelet->Start().ok());
-  return kubelet;
-}
-
 TEST_CASE("the whole way: bind eight GPUs, register, list, allocate", "[node][grpc]") {
   const auto generation = GENERATE(FakeKubelet::Generation::k136, FakeKubelet::Generation::k137);
   const Node node("hgx-8gpu");
-  const auto kubelet = StartKubelet(node, generation);
+  const auto kubelet = node.StartKubelet(generation);
   const Daemon daemon(node.DaemonArguments());
   INFO(daemon.Log());
   REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
@@ -39,7 +29,7 @@ TEST_CASE("the whole way: bind eight GPUs, register, list, allocate", "[node][gr
 
 TEST_CASE("SIGTERM ends the daemon within two seconds and leaves devices bound", "[node][grpc]") {
   const Node node("hgx-8gpu");
-  const auto kubelet = StartKubelet(node);
+  const auto kubelet = node.StartKubelet();
   Daemon daemon(node.DaemonArguments());
   REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
   const std::string writes = node.Writes();
@@ -51,7 +41,7 @@ TEST_CASE("SIGTERM ends the daemon within two seconds and leaves devices bound",
 
 TEST_CASE("KUBE-02: a restart finds its devices bound and writes nothing", "[node][grpc]") {
   const Node node("cases/KUBE-02");
-  const auto kubelet = StartKubelet(node);
+  const auto kubelet = node.StartKubelet();
   const Daemon daemon(node.DaemonArguments());
   REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
   CHECK(node.Writes().empty());
@@ -59,7 +49,7 @@ TEST_CASE("KUBE-02: a restart finds its devices bound and writes nothing", "[nod
 
 TEST_CASE("onExit: release gives devices back at the end", "[node][grpc]") {
   const Node node("cases/VIA-05");
-  const auto kubelet = StartKubelet(node);
+  const auto kubelet = node.StartKubelet();
   Daemon daemon(node.DaemonArguments({"--on-exit", "release"}));
   REQUIRE(Eventually([&] { return node.DriverOf("0000:01:00.1") == "vfio-pci"; }, kLong));
   REQUIRE_FALSE(daemon.WaitForLine({"event=group_ready"}, kLong).empty());
@@ -73,7 +63,7 @@ TEST_CASE("a kubelet that comes late, and comes again, gets every unit", "[node]
   const Node node("hgx-8gpu");
   const Daemon daemon(node.DaemonArguments());
   REQUIRE_FALSE(daemon.WaitForLine({"event=group_ready"}, kLong).empty());
-  const auto kubelet = StartKubelet(node);
+  const auto kubelet = node.StartKubelet();
   INFO(daemon.Log());
   REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
   for (int i = 0; i < 3; ++i) {
@@ -87,7 +77,7 @@ TEST_CASE("a kubelet that comes late, and comes again, gets every unit", "[node]
 TEST_CASE("a member that goes back to its host driver turns its unit unhealthy and is healed",
           "[node][grpc]") {
   const Node node("hgx-8gpu");
-  const auto kubelet = StartKubelet(node);
+  const auto kubelet = node.StartKubelet();
   const Daemon daemon(node.DaemonArguments());
   REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
   const int messages = kubelet->Resources().at(kH100).messages;
@@ -103,7 +93,7 @@ TEST_CASE("a member that goes back to its host driver turns its unit unhealthy a
 TEST_CASE("KUBE-04: a device that leaves the bus stays listed, unhealthy, until it is back",
           "[node][grpc]") {
   const Node node("hgx-8gpu");
-  const auto kubelet = StartKubelet(node);
+  const auto kubelet = node.StartKubelet();
   const Daemon daemon(node.DaemonArguments());
   REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
   node.Control("remove 0000:1b:00.0");
@@ -115,7 +105,7 @@ TEST_CASE("KUBE-04: a device that leaves the bus stays listed, unhealthy, until 
   CHECK(kubelet->WaitHealthy(kH100, 8, kLong));
 }
 
-TEST_CASE("SIGHUP reads the configuration anew; a wrong one is refused and the old one stays",
+TEST_CASE("SIGHUP reads the configuration anew, and a wrong one is refused while the old one stays",
           "[node][grpc]") {
   const Node node("cases/BIND-13");
   constexpr char kOne[] = "resources: [{select: [{address: \"0000:17:00.0\"}]}]\n";

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "test/agent/node.h"
-#include "test/kubelet/fake_kubelet.h"
 
 namespace vfio_agent {
 namespace {
@@ -23,11 +22,10 @@ int Pollers(pid_t pid) {
 
 TEST_CASE("a daemon that serves keeps no thread that wakes up by the clock", "[node][grpc]") {
   const Node node("hgx-8gpu");
-  FakeKubelet kubelet({.dir = node.kubelet_dir()});
-  REQUIRE(kubelet.Start().ok());
+  const auto kubelet = node.StartKubelet();
   const Daemon daemon(node.DaemonArguments({"--resync", "1h"}));
   INFO(daemon.Log());
-  REQUIRE(kubelet.WaitHealthy(kH100, 8, absl::Seconds(30)));
+  REQUIRE(kubelet->WaitHealthy(kH100, 8, absl::Seconds(30)));
   CHECK(Eventually([&] { return Pollers(daemon.pid()) == 0; }, absl::Seconds(10)));
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "test/agent/program.h"
+#include "test/kubelet/fake_kubelet.h"
 #include "test/sim/mount.h"
 
 namespace vfio_agent {
@@ -34,6 +35,15 @@ class Node {
 
   const std::string& root() const { return mount_->root(); }
   std::string kubelet_dir() const { return dir_.path() + "/dp"; }
+  std::string kubelet_root() const { return dir_.path() + "/kl"; }
+  // One that runs and, until it is told of pods, says that none has anything.
+  std::unique_ptr<FakeKubelet> StartKubelet(
+      FakeKubelet::Generation generation = FakeKubelet::Generation::k136) const {
+    auto kubelet = std::make_unique<FakeKubelet>(FakeKubelet::Options{
+        .dir = kubelet_dir(), .generation = generation, .root_dir = kubelet_root()});
+    REQUIRE(kubelet->Start().ok());
+    return kubelet;
+  }
   const ScratchDir& dir() const { return dir_; }
   void Control(const std::string& command) const {
     INFO(command);
@@ -55,7 +65,8 @@ class Node {
     return nlohmann::json::parse(result.out);
   }
   std::vector<std::string> DaemonArguments(std::vector<std::string> more = {}) const {
-    std::vector<std::string> words = With({"--device-plugin-dir", kubelet_dir()});
+    std::vector<std::string> words =
+        With({"--device-plugin-dir", kubelet_dir(), "--kubelet-root-dir", kubelet_root()});
     if (std::ranges::count(more, "--resync") == 0) more.insert(more.end(), {"--resync", "200ms"});
     words.insert(words.end(), more.begin(), more.end());
     return words;

@@ -2,11 +2,14 @@
 #include "test/kubelet/commands.h"
 
 #include <atomic>
+#include <functional>
+#include <istream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
 #include "catch2/catch.hpp"
+#include "deviceplugin/pod_resources.h"
 #include "test/deviceplugin/support.h"
 
 namespace vfio_agent {
@@ -73,7 +76,8 @@ TEST_CASE("a command that fails is told in its line and by the exit code", "[kub
   const std::string command =
       GENERATE(as<std::string>(), "dance", "wait", "wait nvidia.com/X one", "wait nvidia.com/X 1 0",
                "wait nvidia.com/X 0 soon", "allocate nvidia.com/X 0000:11:00.0", "allocate",
-               "preferred nvidia.com/X 1", "prestart nvidia.com/X 0000:11:00.0");
+               "preferred nvidia.com/X 1", "prestart nvidia.com/X 0000:11:00.0",
+               "pod vms a compute nvidia.com/X 0000:11:00.0", "pod-resources silent");
   CAPTURE(command);
   const Run run = Commands(command + "\nsleep 0\n");
   CHECK(run.code == 1);
@@ -81,6 +85,55 @@ TEST_CASE("a command that fails is told in its line and by the exit code", "[kub
   CHECK(run.lines[1].at("ok") == false);
   CHECK_FALSE(run.lines[1].at("error").get<std::string>().empty());
   CHECK(run.lines[2].at("ok") == true);
+}
+
+// An input whose lines are made when they are read: what the line before did can be looked at.
+class Script : public std::streambuf {
+ public:
+  using Line = std::function<std::string()>;
+  explicit Script(std::vector<Line> lines) : lines_(std::move(lines)) {}
+
+ private:
+  int_type underflow() override {
+    if (next_ == lines_.size()) return traits_type::eof();
+    text_ = lines_[next_++]() + "\n";
+    setg(text_.data(), text_.data(), text_.data() + text_.size());
+    return traits_type::to_int_type(text_.front());
+  }
+
+  const std::vector<Line> lines_;
+  size_t next_ = 0;
+  std::string text_;
+};
+
+TEST_CASE("pods come and go by command, and PodResources tells of them or not", "[kubelet][grpc]") {
+  TempDir dir;
+  const auto claims = [&] {
+    return ReadPodClaims({.device_plugin_dir = dir.path(), .root_dir = dir.path()},
+                         absl::Milliseconds(500));
+  };
+  PodClaims both, one, silent, refused, again;
+  const auto after = [&](PodClaims& out, const std::string& line) {
+    return [&out, line, claims] { return out = claims(), line; };
+  };
+  Script script({[] { return "pod vms a compute " + std::string(kGpu) + " 0000:11:00.0"; },
+                 [] { return "pod vms b compute " + std::string(kGpu) + " 0000:91:00.0"; },
+                 after(both, "pod-gone vms a"), after(one, "pod-resources silent"),
+                 after(silent, "pod-resources refuse"), after(refused, "pod-resources answer"),
+                 after(again, "pod-gone vms a"), [] { return "pod-resources dance"; }});
+  std::istream in(&script);
+  std::ostringstream out;
+  CHECK(RunCommands({.dir = dir.path(), .root_dir = dir.path()}, in, out) == 1);
+  CHECK(both.list.size() == 2);
+  REQUIRE(one.list.size() == 1);
+  CHECK(one.list[0].pod == "b");
+  CHECK_THAT(silent.why_unknown, Catch::Contains("nothing within"));
+  CHECK_THAT(refused.why_unknown, Catch::Contains("refused by command"));
+  CHECK(again == one);
+  CHECK_THAT(out.str(), Catch::EndsWith("{\"ok\":true}\n"
+                                        "{\"ok\":false,\"error\":\"no pod vms/a\"}\n"
+                                        "{\"ok\":false,\"error\":\"not silent, refuse or answer: "
+                                        "'dance'\"}\n"));
 }
 
 TEST_CASE("a kubelet that cannot listen says so and fails", "[kubelet][grpc]") {

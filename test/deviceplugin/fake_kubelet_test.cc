@@ -1,14 +1,18 @@
 // The fake kubelet itself: the behaviours for which the plugins' rules exist.
 #include "test/kubelet/fake_kubelet.h"
 
+#include <grpcpp/client_context.h>
+
 #include <filesystem>
 #include <fstream>
 #include <future>
 
 #include "absl/time/clock.h"
 #include "catch2/catch.hpp"
+#include "deviceplugin/channel.h"
 #include "deviceplugin/register_call.h"
 #include "deviceplugin/server.h"
+#include "proto/podresources_v1.grpc.pb.h"
 #include "test/deviceplugin/support.h"
 
 namespace vfio_agent {
@@ -114,6 +118,27 @@ TEST_CASE("R5: names are judged as the kubelet judges them", "[kubelet]") {
       "nvidia.com/a b", "requests.nvidia.com/x", "kubernetes.io/x", "x.kubernetes.io/y",
       "nvidia.com/a/b", "n.io/" + std::string(64, 'x'), std::string(245, 'd') + "/x");
   CHECK_FALSE(CheckResourceName(bad).empty());
+}
+
+TEST_CASE("one pod is told by its name, and an unknown one is not found", "[kubelet][grpc]") {
+  TempDir dir;
+  FakeKubelet kubelet({.dir = dir.path(), .root_dir = dir.path()});
+  REQUIRE(kubelet.Start().ok());
+  kubelet.SetPod("vms", "a", "compute", kName, {"0000:11:00.0"});
+  const auto stub =
+      v1::PodResourcesLister::NewStub(*Dial(dir.path() + "/pod-resources/kubelet.sock"));
+  const auto ask = [&](const char* name, v1::GetPodResourcesResponse& response) {
+    grpc::ClientContext context;
+    v1::GetPodResourcesRequest request;
+    request.set_pod_namespace("vms");
+    request.set_pod_name(name);
+    return stub->Get(&context, request, &response);
+  };
+  v1::GetPodResourcesResponse response;
+  REQUIRE(ask("a", response).ok());
+  CHECK(response.pod_resources().name() == "a");
+  CHECK(response.pod_resources().containers(0).devices(0).device_ids(0) == "0000:11:00.0");
+  CHECK(ask("b", response).error_code() == grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_CASE("T5: a start sweeps sockets, and up to 1.32 every file but the checkpoint",

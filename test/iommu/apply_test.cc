@@ -20,6 +20,7 @@ struct Bench {
   FakeTree fake;
   FakeKernel kernel{fake};
   std::vector<size_t> seen;  // the steps that were announced
+  size_t refused_step = 99;  // the one that must not be taken
 
   Bench() {
     fake.Add({.address = kGpu, .driver = "nvidia", .group = 17});
@@ -27,7 +28,10 @@ struct Bench {
   }
   Outcome Run(const std::vector<Action>& actions, absl::Duration timeout = absl::Seconds(10)) {
     const Tree tree = fake.Open();
-    return Apply(actions, tree, kernel, timeout, [this](size_t step) { seen.push_back(step); });
+    return Apply(actions, tree, kernel, timeout, [this](size_t step) {
+      seen.push_back(step);
+      return step == refused_step ? absl::ResourceExhaustedError("no room") : absl::OkStatus();
+    });
   }
 };
 
@@ -41,11 +45,21 @@ TEST_CASE("the steps are written in order, each announced before it is taken", "
   const Outcome outcome = bench.Run(BindSteps());
   CHECK(outcome.status.ok());
   CHECK(outcome.done == 4);
-  CHECK(bench.seen == std::vector<size_t>{0, 1, 2, 3, 4});
+  CHECK(bench.seen == std::vector<size_t>{0, 1, 2, 3});
   CHECK(bench.kernel.log() ==
         std::vector<std::string>{"sys/bus/pci/devices/0000:3b:00.0/driver_override <- vfio-pci",
                                  "sys/bus/pci/drivers/nvidia/unbind <- 0000:3b:00.0",
                                  "sys/bus/pci/drivers_probe <- 0000:3b:00.0"});
+}
+
+TEST_CASE("a step that may not be taken is not, and neither is any after it", "[iommu]") {
+  Bench bench;
+  bench.refused_step = 1;
+  const Outcome outcome = bench.Run(BindSteps());
+  CHECK(outcome.refused);
+  CHECK(outcome.done == 1);
+  CHECK(absl::IsResourceExhausted(outcome.status));
+  CHECK(bench.kernel.log().size() == 1);
 }
 
 TEST_CASE("nothing to do is done", "[iommu]") {
@@ -115,6 +129,7 @@ TEST_CASE("a node that appears while it is waited for is enough", "[iommu]") {
   const std::vector<Action> wait = {AwaitNode{17}};
   const Outcome outcome = Apply(wait, tree, bench.kernel, absl::Seconds(60), [&](size_t step) {
     if (step == 0) udev = std::jthread([&bench] { bench.fake.Node("17"); });
+    return absl::OkStatus();
   });
   CHECK(outcome.status.ok());
 }

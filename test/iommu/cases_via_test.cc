@@ -125,12 +125,10 @@ TEST_CASE("VIA-17: a NIC in the GPU's group goes along only when it is named", "
   CHECK(UnitsOf(plan) == "0000:1b:00.0 ");
 
   SECTION("and both go back to their own drivers together") {
-    Origins origins;
-    for (PciDevice& device : facts.devices) {
-      origins[device.address] = {device.address, *device.driver};
-      device.driver = "vfio-pci";
-    }
-    const auto releases = PlanRelease(facts, origins, {}, {At("0000:1b:00.0")});
+    for (PciDevice& device : facts.devices) device.driver = "vfio-pci";
+    const Custody custody =
+        Asked(TakenFrom({{"0000:18:00.0", "mlx5_core"}, {"0000:1b:00.0", "nvidia"}}));
+    const auto releases = PlanRelease(facts, custody, {At("0000:1b:00.0")});
     const std::string steps = Shell(releases.at(0).actions);
     CHECK(steps.find("echo mlx5_core > /sys/bus/pci/devices/0000:18:00.0") != std::string::npos);
     CHECK(steps.find("echo nvidia > /sys/bus/pci/devices/0000:1b:00.0") != std::string::npos);

@@ -41,15 +41,15 @@ struct Machine {
   }
   Outcome Run(const std::vector<Action>& actions) {
     const Tree tree = fake.Open();
-    return Apply(actions, tree, kernel, absl::Seconds(10), [](size_t) {});
+    return Apply(actions, tree, kernel, absl::Seconds(10), [](size_t) { return absl::OkStatus(); });
   }
   Outcome Bind() { return Run(GroupOf(DefaultPlan(fake.Facts()), 17).actions); }
-  Origins Noted() const {
-    Origins origins;
+  Records Noted() const {
+    std::vector<std::pair<std::string, std::string>> drivers;
     for (const PciDevice& device : fake.Facts().devices) {
-      origins[device.address] = {device.address, device.driver.value_or("")};
+      drivers.emplace_back(device.address.ToString(), device.driver.value_or(""));
     }
-    return origins;
+    return TakenFrom(drivers);
   }
   std::string Drivers() const {
     std::string text;
@@ -74,9 +74,9 @@ TEST_CASE("once a plan is carried out, the next one is empty and the unit ready"
 TEST_CASE("after a release the node is as it was, companions and overrides too", "[iommu]") {
   Machine machine;
   const NodeFacts before = machine.fake.Facts();
-  const Origins origins = machine.Noted();
+  const Records records = machine.Noted();
   REQUIRE(machine.Bind().status.ok());
-  const auto releases = PlanRelease(machine.fake.Facts(), origins, {}, {At(kGpu)});
+  const auto releases = PlanRelease(machine.fake.Facts(), Asked(records), {At(kGpu)});
   REQUIRE(releases.size() == 1);
   REQUIRE(machine.Run(releases[0].actions).status.ok());
   CHECK(machine.Drivers() == "pcieport nvidia snd_hda_intel ");
@@ -88,7 +88,7 @@ TEST_CASE("after a release the node is as it was, companions and overrides too",
 TEST_CASE("a release without notes finds the drivers that the kernel knows", "[iommu]") {
   Machine machine;
   REQUIRE(machine.Bind().status.ok());
-  const auto releases = PlanRelease(machine.fake.Facts(), {}, {}, {At(kGpu)});
+  const auto releases = PlanRelease(machine.fake.Facts(), Asked(), {At(kGpu)});
   REQUIRE(machine.Run(releases.at(0).actions).status.ok());
   CHECK(machine.Drivers() == "pcieport nvidia snd_hda_intel ");
 }
@@ -96,11 +96,11 @@ TEST_CASE("a release without notes finds the drivers that the kernel knows", "[i
 TEST_CASE("a bind that fails half-way is undone by planning again", "[iommu]") {
   Machine machine;
   const NodeFacts before = machine.fake.Facts();
-  const Origins origins = machine.Noted();
+  const Records records = machine.Noted();
   machine.kernel.Fails("sys/bus/pci/drivers/snd_hda_intel/unbind", 16);
   REQUIRE_FALSE(machine.Bind().status.ok());
   CHECK(machine.Drivers() == "pcieport vfio-pci snd_hda_intel ");
-  const auto undo = PlanUndo(machine.fake.Facts(), origins, {At(kGpu), At(kAudio)});
+  const auto undo = PlanUndo(machine.fake.Facts(), records, {At(kGpu), At(kAudio)});
   REQUIRE(machine.Run(undo).status.ok());
   CHECK(machine.fake.Facts() == before);
   CHECK(machine.fake.Read(FakeTree::Of(kAudio, "driver_override")) == "(null)\n");
@@ -140,8 +140,9 @@ TEST_CASE("BIND-09: a freshly booted node is bound from nothing but its facts", 
   FakeKernel kernel(fake);
   const Tree tree = fake.Open();
   const Plan plan = DefaultPlan(fake.Facts());
-  REQUIRE(
-      Apply(GroupOf(plan, 9).actions, tree, kernel, absl::Seconds(10), [](size_t) {}).status.ok());
+  REQUIRE(Apply(GroupOf(plan, 9).actions, tree, kernel, absl::Seconds(10), [](size_t) {
+            return absl::OkStatus();
+          }).status.ok());
   for (const PciDevice& device : fake.Facts().devices) CHECK(device.driver == "vfio-pci");
   CHECK(DefaultPlan(fake.Facts()).resources.at(0).units.size() == 1);
 }

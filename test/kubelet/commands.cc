@@ -145,13 +145,43 @@ Answer Sleep(FakeKubelet&, const Words& words) {
   return Json::object();
 }
 
+Answer SetPod(FakeKubelet& kubelet, const Words& words) {
+  RETURN_IF_ERROR(Need(words, 5));
+  kubelet.SetPod(words[1], words[2], words[3], words[4], From(words, 5));
+  return Json::object();
+}
+
+Answer RemovePod(FakeKubelet& kubelet, const Words& words) {
+  RETURN_IF_ERROR(Need(words, 2));
+  if (kubelet.RemovePod(words[1], words[2])) return Json::object();
+  return absl::NotFoundError(absl::StrFormat("no pod %s/%s", words[1], words[2]));
+}
+
+Answer PodResources(FakeKubelet& kubelet, const Words& words) {
+  RETURN_IF_ERROR(Need(words, 1));
+  const std::string& how = words[1];
+  if (how != "silent" && how != "refuse" && how != "answer") {
+    return absl::InvalidArgumentError(absl::StrFormat("not silent, refuse or answer: '%s'", how));
+  }
+  kubelet.RefusePodResources(how == "refuse" ? "refused by command" : "");
+  kubelet.SilencePodResources(how == "silent");
+  return Json::object();
+}
+
 Answer Run(FakeKubelet& kubelet, const Words& words) {
   static const std::map<std::string, Command> kCommands = {
       {"wait", Wait},         {"wait-total", WaitTotal}, {"list", List},
       {"allocate", Allocate}, {"preferred", Preferred},  {"prestart", PreStart},
       {"restart", Restart},   {"sleep", Sleep}};
+  static const std::map<std::string, Command> kPodCommands = {
+      {"pod", SetPod}, {"pod-gone", RemovePod}, {"pod-resources", PodResources}};
   const auto found = kCommands.find(words.front());
   if (found != kCommands.end()) return found->second(kubelet, words);
+  const auto about_pods = kPodCommands.find(words.front());
+  if (about_pods != kPodCommands.end()) {
+    if (kubelet.ServesPodResources()) return about_pods->second(kubelet, words);
+    return absl::FailedPreconditionError(absl::StrFormat("%s needs --root-dir", words.front()));
+  }
   return absl::InvalidArgumentError(absl::StrFormat("no such command: '%s'", words.front()));
 }
 

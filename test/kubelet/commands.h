@@ -15,12 +15,15 @@ namespace vfio_agent {
 //   allocate RESOURCE ID...                the variables and device nodes of the answer
 //   preferred RESOURCE SIZE ID... [-- ID...]   available ids, then those that must be included
 //   prestart RESOURCE ID...
+//   pod NAMESPACE NAME CONTAINER RESOURCE ID...   all that the container has of the resource
+//   pod-gone NAMESPACE NAME
+//   pod-resources silent|refuse|answer     how PodResources behaves from now on
 //   restart [SECONDS]                      stop, stay down for so long, sweep, start
 //   sleep SECONDS
 //   quit
 //
-// Each gives one JSON line with "ok" and, where that is false, "error". Returns the exit code: 1
-// where a command failed or the kubelet cannot start.
+// The three about pods need a root directory. Each gives one JSON line with "ok" and, where that is
+// false, "error". Returns the exit code: 1 where a command failed or the kubelet cannot start.
 int RunCommands(const FakeKubelet::Options& options, std::istream& in, std::ostream& out);
 
 }  // namespace vfio_agent

@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "sysfs/status.h"
 #include "test/kubelet/fake_plugin.h"
+#include "test/kubelet/fake_pods.h"
 
 namespace vfio_agent {
 namespace {
@@ -46,7 +47,9 @@ size_t FakeResource::Healthy() const {
 }
 
 FakeKubelet::FakeKubelet(Options options)
-    : options_(std::move(options)), service_(std::make_unique<Service>(*this)) {}
+    : options_(std::move(options)),
+      pods_(options_.root_dir.empty() ? nullptr : std::make_unique<FakePods>(options_.root_dir)),
+      service_(std::make_unique<Service>(*this)) {}
 
 FakeKubelet::~FakeKubelet() { Stop(); }
 
@@ -61,12 +64,16 @@ absl::Status FakeKubelet::Start() {
                            grpc::InsecureServerCredentials());
   builder.RegisterService(service_.get());
   server_ = builder.BuildAndStart();
-  if (server_ != nullptr) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrFormat("cannot listen on %s/kubelet.sock", options_.dir));
+  if (server_ == nullptr) {
+    return absl::UnavailableError(
+        absl::StrFormat("cannot listen on %s/kubelet.sock", options_.dir));
+  }
+  return pods_ == nullptr ? absl::OkStatus() : pods_->Start();
 }
 
 void FakeKubelet::Stop(bool killed) {
   if (server_ == nullptr) return;
+  if (pods_ != nullptr) pods_->Stop(killed);
   const std::string socket = options_.dir + "/kubelet.sock";
   std::error_code ignored;  // the directory may be gone
   // A gRPC server removes its socket; a kubelet that is killed does not.
@@ -101,6 +108,20 @@ void FakeKubelet::IgnoreLists(bool ignore) {
 void FakeKubelet::RefuseRegister(std::string text) {
   const std::unique_lock lock(mutex_);
   refuse_register_ = std::move(text);
+}
+
+void FakeKubelet::SilencePodResources(bool silent) { pods_->Silence(silent); }
+
+void FakeKubelet::RefusePodResources(std::string text) { pods_->Refuse(std::move(text)); }
+
+void FakeKubelet::SetPod(const std::string& pod_namespace, const std::string& pod,
+                         const std::string& container, const std::string& resource,
+                         std::vector<std::string> ids) {
+  pods_->Set(pod_namespace, pod, container, resource, std::move(ids));
+}
+
+bool FakeKubelet::RemovePod(const std::string& pod_namespace, const std::string& pod) {
+  return pods_->Remove(pod_namespace, pod);
 }
 
 void FakeKubelet::CancelList(const std::string& resource) {

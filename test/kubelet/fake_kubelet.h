@@ -1,11 +1,14 @@
-// FakeKubelet: the kubelet's side of the device-plugin API, as far as a plugin can tell.
+// FakeKubelet: the kubelet's side of the device-plugin and PodResources APIs, as far as a plugin
+// can tell.
 //
 // It behaves as kubelets do, in their two generations: up to 1.36 a plugin is known by its
 // resource, so the end of an old stream takes the new plugin of the same resource down; from 1.37
 // on by resource and socket, so a Register with a known socket is answered "OK" and ignored.
 // Register dials back and asks for the plugin's options before it answers. ListAndWatch is opened
 // once for each registration and never again; its end, clean or not, makes every device unhealthy.
-// Each message replaces the whole list. A start sweeps the directory first.
+// Each message replaces the whole list. A start sweeps the directory first. Pods have what the test
+// says (SetPod), whatever was allocated: between Allocate and the pod's end a kubelet may list it
+// or not.
 #pragma once
 
 #include <grpcpp/server.h>
@@ -41,6 +44,8 @@ struct FakeResource {
 };
 using FakeResources = std::map<std::string, FakeResource>;
 
+class FakePods;
+
 class FakeKubelet {
  public:
   enum class Generation { k136, k137 };
@@ -50,6 +55,7 @@ class FakeKubelet {
     Generation generation = Generation::k136;
     Sweep sweep = Sweep::kSockets;
     absl::Duration dial_timeout = absl::Seconds(10);
+    std::string root_dir;  // PodResources is served below it; empty: not at all
   };
 
   explicit FakeKubelet(Options options);
@@ -57,14 +63,25 @@ class FakeKubelet {
   FakeKubelet(const FakeKubelet&) = delete;
   FakeKubelet& operator=(const FakeKubelet&) = delete;
 
-  // Sweeps the directory and listens on kubelet.sock. Nothing is remembered from before.
+  // Sweeps the directory and listens on kubelet.sock. Nothing is remembered from before but pods.
   absl::Status Start();
-  // Ends every stream and connection. `killed` leaves kubelet.sock behind, with no one listening.
+  // Ends every stream and connection. `killed` leaves each kubelet.sock behind, with no one
+  // listening.
   void Stop(bool killed = false);
 
   // Faults, for what comes after the call.
   void IgnoreLists(bool ignore);          // Register is answered, but ListAndWatch is never opened
   void RefuseRegister(std::string text);  // UNKNOWN with this text; empty: no more
+  void SilencePodResources(bool silent);  // the call is taken, but never answered
+  void RefusePodResources(std::string text);
+
+  // What PodResources tells: `ids` are all that the container has of the resource. These two need a
+  // root directory, as the two faults do. RemovePod() is false where there is no such pod.
+  void SetPod(const std::string& pod_namespace, const std::string& pod,
+              const std::string& container, const std::string& resource,
+              std::vector<std::string> ids);
+  bool RemovePod(const std::string& pod_namespace, const std::string& pod);
+  bool ServesPodResources() const { return pods_ != nullptr; }
 
   // Cuts the stream of the newest plugin, as when the connection is lost.
   void CancelList(const std::string& resource);
@@ -100,6 +117,7 @@ class FakeKubelet {
   absl::StatusOr<PluginPtr> Newest(const std::string& resource) const;
 
   const Options options_;
+  std::unique_ptr<FakePods> pods_;  // null without a root directory
   std::unique_ptr<Service> service_;
   std::unique_ptr<grpc::Server> server_;
 

@@ -7,8 +7,9 @@
 int main(int argc, char** argv) {
   vfio_agent::FakeKubelet::Options options;
   std::string generation = "1.36";
-  CLI::App app("A kubelet's device-plugin side. Commands on stdin, one JSON line for each.");
+  CLI::App app("A kubelet's side towards plugins. Commands on stdin, one JSON line for each.");
   app.add_option("--dir", options.dir, "device-plugin directory")->required();
+  app.add_option("--root-dir", options.root_dir, "root directory, to serve PodResources below it");
   app.add_option("--generation", generation, "1.36 or 1.37")
       ->check(CLI::IsMember({"1.36", "1.37"}));
   CLI11_PARSE(app, argc, argv);

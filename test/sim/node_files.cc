@@ -7,6 +7,13 @@
 #include "test/sim/kernel.h"
 
 namespace vfio_agent::sim {
+namespace {
+
+// Every boot of every machine; `files` of a scenario says otherwise.
+constexpr char kBootId[] = "7d1c4a52-0000-4000-8000-000000000001";
+
+}  // namespace
+
 void Kernel::ShowNode() {
   for (const char* directory :
        {"sys/bus/pci/devices", "sys/bus/pci/drivers", "sys/kernel/iommu_groups", "sys/class/iommu",
@@ -74,6 +81,7 @@ void Kernel::ShowNuma() {
 void Kernel::ShowProc() {
   vfs_.Text("proc/cmdline", machine_.command_line + "\n");
   vfs_.Text("proc/sys/kernel/osrelease", machine_.release + "\n");
+  vfs_.Text("proc/sys/kernel/random/boot_id", absl::StrFormat("%s\n", kBootId));
   vfs_.Text("proc/mounts",
             "sysfs /sys sysfs rw,nosuid,nodev,noexec,relatime 0 0\n"
             "proc /proc proc rw,nosuid,nodev,noexec,relatime 0 0\n"

@@ -109,6 +109,25 @@ ModelNames TestNames() {
 
 Plan DefaultPlan(const NodeFacts& facts) { return MakePlan(facts, DefaultPolicy(), TestNames()); }
 
+Records TakenFrom(const std::vector<std::pair<std::string, std::string>>& drivers) {
+  Records records;
+  for (const auto& [address, driver] : drivers) {
+    records[At(address)] = {.address = At(address),
+                            .boot_id = "boot",
+                            .driver = driver,
+                            .to = "vfio-pci",
+                            .step = kStepDone,
+                            .this_boot = true};
+  }
+  return records;
+}
+
+Custody Asked(Records records) { return {.records = std::move(records), .inquiry = Inquiry{}}; }
+
+Plan GuardedPlan(const NodeFacts& facts, const Custody& custody) {
+  return MakePlan(facts, DefaultPolicy(), TestNames(), custody);
+}
+
 std::string Shell(const std::vector<Action>& actions) {
   std::vector<std::string> lines;
   for (const Action& action : actions) lines.push_back(ToShell(action));

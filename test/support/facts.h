@@ -39,6 +39,13 @@ ModelNames TestNames();
 // The built-in policy over TestNames().
 Plan DefaultPlan(const NodeFacts& facts);
 
+// The journal of this boot: each device was taken from that driver ("" = none), and is done with.
+Records TakenFrom(const std::vector<std::pair<std::string, std::string>>& drivers);
+// What an inquiry found: those records, nothing in use.
+Custody Asked(Records records = {});
+// The built-in policy with an inquiry that was answered.
+Plan GuardedPlan(const NodeFacts& facts, const Custody& custody);
+
 // One line for each: what a failing test should print.
 std::string Shell(const std::vector<Action>& actions);    // the commands
 std::string Codes(const std::vector<Refusal>& refusals);  // "held 0000:3b:00.0"

@@ -165,6 +165,14 @@ TEST_CASE("a capability at the very end of the space is not read beyond it", "[s
   CHECK(Decode(config.Put8(0xfc, 0x13).Put8(0xff, 0x02), 256).flr == Fact<bool>(true));
 }
 
+TEST_CASE("a PCI Express capability without room for its registers tells of no reset", "[sysfs]") {
+  const size_t size = GENERATE(size_t{256}, size_t{4096});
+  CAPTURE(size);
+  auto config = ConfigBytes(size).Put16(0x06, 0x10).Put8(0x34, 0xfc).Put8(0xfc, 0x10);
+  if (size > 256) config.Put32(0x100, 1u << 28);
+  CHECK(Decode(config, size).flr.unknown());
+}
+
 TEST_CASE("an extended capability list that loops leaves ACS unknown", "[sysfs]") {
   const unsigned next = GENERATE(0x100u, 0x148u);
   CAPTURE(next);

@@ -105,6 +105,22 @@ TEST_CASE("groups of noiommu mode alone are no IOMMU", "[sysfs]") {
   CHECK_FALSE(ReadIommuFacts(fake.Write(unsafe, "N\n").Open(), 0, 2).unsafe_noiommu);
 }
 
+TEST_CASE("switches of the vfio modules are off unless the kernel says that they are on",
+          "[sysfs]") {
+  FakeTree fake;
+  const IommuFacts none = ReadIommuFacts(fake.Open(), 1, 0);
+  CHECK_FALSE(none.unsafe_interrupts);
+  CHECK_FALSE(none.denylist_disabled);
+  fake.Write("sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts", "Y\n");
+  fake.Write("sys/module/vfio_pci/parameters/disable_denylist", "N\n");
+  CHECK(ReadIommuFacts(fake.Open(), 1, 0).unsafe_interrupts);
+  CHECK_FALSE(ReadIommuFacts(fake.Open(), 1, 0).denylist_disabled);
+  fake.Write("sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts", "N\n");
+  fake.Write("sys/module/vfio_pci/parameters/disable_denylist", "Y\n");
+  CHECK_FALSE(ReadIommuFacts(fake.Open(), 1, 0).unsafe_interrupts);
+  CHECK(ReadIommuFacts(fake.Open(), 1, 0).denylist_disabled);
+}
+
 TEST_CASE("where the devices themselves cannot be seen the state is unknown", "[sysfs]") {
   FakeTree fake;
   fake.Remove("sys/bus/pci/devices");

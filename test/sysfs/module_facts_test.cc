@@ -58,6 +58,12 @@ TEST_CASE("vfio's own aliases are read as patterns over a device's modalias", "[
             {.pattern = "pci:v000015B3d0000101Esv*sd*bc*sc*i*", .module = "mlx5_vfio_pci"}});
 }
 
+TEST_CASE("a module whose name could be a path or a command offers nothing", "[sysfs]") {
+  const std::string name = GENERATE("../x", "a;b", "$(x)", "a/b");
+  CAPTURE(name);
+  CHECK(Host().With("modules.alias", "alias vfio_pci:v* " + name + "\n").vfio_aliases.empty());
+}
+
 TEST_CASE("without the host's modules the answer is empty and no error", "[sysfs]") {
   Host host;
   CHECK(ReadModuleFacts(host.Open()) == ModuleFacts{.release = "6.1.0-57-amd64"});

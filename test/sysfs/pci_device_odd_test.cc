@@ -69,7 +69,7 @@ TEST_CASE("an optional id that is nonsense is unknown and not zero", "[sysfs]") 
 }
 
 TEST_CASE("a number that is none is unknown and reported", "[sysfs]") {
-  const auto name = GENERATE("numa_node", "sriov_totalvfs", "boot_vga");
+  const auto name = GENERATE("numa_node", "sriov_totalvfs", "boot_vga", "d3cold_allowed");
   const std::string text = GENERATE("", "one", "1x", "99999999999999999999", "0x1");
   CAPTURE(name, text);
   OddTree fake;
@@ -79,6 +79,7 @@ TEST_CASE("a number that is none is unknown and reported", "[sysfs]") {
   CHECK_FALSE(device.numa_node);
   CHECK_FALSE(device.sriov_total_vfs.known());
   CHECK_FALSE(device.boot_vga.known());
+  CHECK_FALSE(device.d3cold_allowed.known());
 }
 
 TEST_CASE("an attribute longer than a page is unknown, never cut", "[sysfs]") {

@@ -65,6 +65,17 @@ TEST_CASE("a NUMA node of -1 is none, 0 is one", "[sysfs]") {
   CHECK(Read(fake.Attribute(kGpu, "numa_node", "0")).numa_node == 0);
 }
 
+TEST_CASE("whether D3cold is allowed is read of endpoints alone", "[sysfs]") {
+  FakeTree fake;
+  fake.Add({.address = kGpu, .class_code = "0x060400", .config = PortConfig(PcieType::kRootPort)});
+  CHECK(Read(fake.Attribute(kGpu, "d3cold_allowed", "1")).d3cold_allowed.absent());
+  fake.Remove(FakeTree::Of(kGpu, "config"))
+      .Write(FakeTree::Of(kGpu, "config"), EndpointConfig().text());
+  CHECK(Read(fake).d3cold_allowed.is(true));
+  CHECK(Read(fake.Attribute(kGpu, "d3cold_allowed", "0")).d3cold_allowed.is(false));
+  CHECK(Read(fake.Remove(FakeTree::Of(kGpu, "d3cold_allowed"))).d3cold_allowed.absent());
+}
+
 TEST_CASE("an attribute that the kernel does not have is absent", "[sysfs]") {
   FakeTree fake;
   fake.Add({.address = kGpu});

@@ -1,0 +1,31 @@
+// DaemonLock: one daemon at a time works with one state directory, which is one node.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "sysfs/fd.h"
+
+namespace vfio_agent {
+
+class DaemonLock {
+ public:
+  explicit DaemonLock(std::string state_dir) : state_dir_(std::move(state_dir)) {}
+
+  // Takes <state_dir>/agent.lock and writes this process's number into it. Unavailable while
+  // another one has it; holder() is then that one's number. Held until this object goes or the
+  // process ends, however it ends: the kernel drops it.
+  absl::Status TryTake();
+
+  // 0 where it cannot be read.
+  pid_t holder() const { return holder_; }
+
+ private:
+  std::string state_dir_;
+  Fd lock_;
+  pid_t holder_ = 0;
+};
+
+}  // namespace vfio_agent

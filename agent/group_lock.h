@@ -1,0 +1,18 @@
+// GroupLock: one process at a time writes to a group, also one of an agent that has ended.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "sysfs/fd.h"
+
+namespace vfio_agent {
+
+// Locks <state_dir>/locks/group-N. Unavailable while another process has it. The lock lasts until
+// the last copy of the descriptor is closed, so a forked child that keeps it has it.
+absl::StatusOr<Fd> LockGroup(const std::string& state_dir, int group);
+
+// True while some process is at work on the group. Takes no lock.
+bool IsGroupLocked(const std::string& state_dir, int group);
+
+}  // namespace vfio_agent

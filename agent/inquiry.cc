@@ -1,0 +1,56 @@
+#include "agent/inquiry.h"
+
+#include <algorithm>
+
+#include "deviceplugin/pod_resources.h"
+#include "sysfs/clock.h"
+#include "sysfs/tree.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr absl::Duration kUsePatience = absl::Seconds(2);
+constexpr absl::Duration kKubeletPatience = absl::Seconds(1);
+// A kubelet that does not answer would otherwise hold up every picture.
+constexpr absl::Duration kKubeletPause = absl::Seconds(5);
+constexpr absl::Duration kOverridePatience = absl::Milliseconds(250);
+
+// The kernel lets a group be opened once, which tells of processes that cannot be seen.
+void AddUnseenHolders(const Tree& tree, const std::vector<int>& groups, UseFacts& use) {
+  for (const int group : groups) {
+    if (use.groups.contains(group) || !IsGroupOpen(tree, group)) continue;
+    use.groups[group] = {{.pid = 0, .command = "a process that cannot be seen from here"}};
+  }
+}
+
+}  // namespace
+
+// A tree that is not this machine's has nothing to do with this machine's kubelet, unless one was
+// named.
+PodClaims Inquirer::AskKubelet(const Tree& tree, const Settings& settings) {
+  if (!tree.is_host() && settings.device_plugin_dir == kDefaultDevicePluginDir) return {};
+  if (MonotonicNow() < ask_again_) return last_unknown_;
+  PodClaims claims = ReadPodClaims(
+      {.device_plugin_dir = settings.device_plugin_dir, .root_dir = settings.kubelet_root_dir},
+      kKubeletPatience);
+  if (!claims.known) {
+    last_unknown_ = claims;
+    ask_again_ = MonotonicNow() + kKubeletPause;
+  }
+  return claims;
+}
+
+Inquiry Inquirer::Ask(const Tree& tree, const NodeFacts& facts, const Question& question,
+                      const Custody& custody, const Settings& settings) {
+  Inquiry inquiry{.use = uses_.Read(tree, facts, question.unbound, question.groups, kUsePatience)};
+  inquiry.overrides = overrides_.Read(tree.root(), question.overridden, kOverridePatience);
+  std::vector<int> given;
+  std::ranges::copy_if(question.groups, std::back_inserter(given),
+                       [&](int group) { return CanBeHeld(custody, facts, group); });
+  if (given.empty()) return inquiry;
+  inquiry.claims = AskKubelet(tree, settings);
+  AddUnseenHolders(tree, given, inquiry.use);
+  return inquiry;
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,34 @@
+// Job: the writes of one group, as a value.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "iommu/release.h"
+
+namespace vfio_agent {
+
+// What to do where the agent cannot write below its state directory.
+inline constexpr char kStateRemedy[] = "make room in stateDir, and let the agent write there";
+
+enum class JobKind { kBind, kRelease };
+
+struct Job {
+  int group = 0;
+  JobKind kind = JobKind::kBind;
+  std::vector<Action> actions;
+  // What to journal before each step. A bind has a record for each of its devices; a release only
+  // for those that this agent has taken.
+  Records records;
+  // The journal's records of these devices before the job: a bind that fails and is put back
+  // leaves them as they were.
+  Records earlier;
+};
+
+// The bind of `group`, with the records of its devices from facts and inquiry.
+Job MakeBindJob(const GroupPlan& group, const NodeFacts& facts, const Custody& custody,
+                const std::string& boot_id);
+
+Job MakeReleaseJob(const GroupRelease& release, const Records& records);
+
+}  // namespace vfio_agent

@@ -1,0 +1,21 @@
+// Work: the jobs that a picture asks for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/job.h"
+#include "agent/session.h"
+
+namespace vfio_agent {
+
+// The groups to be bound; what an agent that was killed had begun and nobody wants finished, to be
+// put back; and records of what the kernel has finished, to be closed (without steps). One job for
+// each group at most.
+std::vector<Job> PlanWork(const Picture& picture, const std::string& boot_id);
+
+// "0000:01:00.0=vfio-pci,0000:01:00.1=none": where the devices of `job` are now. Reads links only,
+// which never block.
+std::string DriversNow(const Tree& tree, const Job& job);
+
+}  // namespace vfio_agent

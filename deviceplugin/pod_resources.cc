@@ -1,0 +1,107 @@
+#include "deviceplugin/pod_resources.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "deviceplugin/channel.h"
+#include "proto/podresources_v1.grpc.pb.h"
+#include "sysfs/pci_address.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+// A node has some thousand units at most. Each claim repeats the names of its pod, so that an
+// answer of bounded size alone would not bound the list.
+constexpr size_t kMostClaims = 1 << 16;
+// A resource's domain and name: no name of Kubernetes is longer.
+constexpr size_t kLongestText = 253 + 1 + 63;
+
+// What cannot be looked at may well be there: without this, a node whose kubelet we may not see
+// would be one on which nothing is claimed.
+bool MayExist(const std::string& path) {
+  struct stat unused = {};
+  return ::stat(path.c_str(), &unused) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+PodClaims Unknown(std::string why) { return {.known = false, .why_unknown = std::move(why)}; }
+
+std::string Clip(const std::string& text) {
+  return text.size() <= kLongestText ? text : text.substr(0, kLongestText) + "...";
+}
+
+absl::StatusOr<v1::ListPodResourcesResponse> List(const std::string& socket, absl::Duration limit) {
+  const absl::Time deadline = absl::Now() + limit;
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(deadline));
+  grpc::CompletionQueue queue;
+  ASSIGN_OR_RETURN(const auto channel, Dial(socket));
+  const auto stub = v1::PodResourcesLister::NewStub(channel);
+  const auto call = stub->AsyncList(&context, v1::ListPodResourcesRequest(), &queue);
+  v1::ListPodResourcesResponse response;
+  grpc::Status status;
+  call->Finish(&response, &status, &status);
+  RETURN_IF_ERROR(AwaitEnd(queue, context, status, deadline));
+  return response;
+}
+
+// Why there is no answer, for an operator.
+std::string Explain(const std::string& socket, const absl::Status& status, absl::Duration limit) {
+  if (absl::IsDeadlineExceeded(status)) {
+    return absl::StrFormat("the kubelet does not answer on %s: nothing within %s", socket,
+                           absl::FormatDuration(limit));
+  }
+  if (ErrnoOf(status) != 0) {
+    return absl::StrFormat("the kubelet does not answer: %s", status.message());
+  }
+  return absl::StrFormat("the kubelet does not list its pods on %s: %s: %s", socket,
+                         absl::StatusCodeToString(status.code()), Clip(Message(status)));
+}
+
+void AddClaims(const v1::PodResources& pod, std::vector<PodClaim>& claims) {
+  for (const v1::ContainerResources& container : pod.containers()) {
+    for (const v1::ContainerDevices& devices : container.devices()) {
+      for (const std::string& id : devices.device_ids()) {
+        const auto address = PciAddress::Parse(id);
+        if (!address.ok() || claims.size() > kMostClaims) continue;
+        claims.push_back({.pod_namespace = Clip(pod.namespace_()),
+                          .pod = Clip(pod.name()),
+                          .container = Clip(container.name()),
+                          .resource = Clip(devices.resource_name()),
+                          .unit = address->ToString()});
+      }
+    }
+  }
+}
+
+}  // namespace
+
+PodClaims ReadPodClaims(const KubeletPlace& place, absl::Duration limit) {
+  const std::string dir = place.root_dir + "/pod-resources";
+  if (!MayExist(place.device_plugin_dir) && !MayExist(dir)) return {};
+  const std::string socket = dir + "/kubelet.sock";
+  if (!MayExist(socket)) {
+    return Unknown(absl::StrFormat(
+        "the kubelet does not answer on %s: there is no such socket. Either the kubelet is down, "
+        "or its root directory is another one, or that is not mounted into this container",
+        socket));
+  }
+  const auto answer = List(socket, limit);
+  if (!answer.ok()) return Unknown(Explain(socket, answer.status(), limit));
+  PodClaims claims;
+  for (const v1::PodResources& pod : answer->pod_resources()) AddClaims(pod, claims.list);
+  if (claims.list.size() > kMostClaims) {
+    return Unknown(absl::StrFormat("the kubelet lists more than %d devices on %s: no node has them",
+                                   kMostClaims, socket));
+  }
+  std::ranges::sort(claims.list);
+  return claims;
+}
+
+}  // namespace vfio_agent

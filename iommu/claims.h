@@ -1,0 +1,29 @@
+// PodClaims: which units pods have, as the kubelet says. A value; deviceplugin/pod_resources asks.
+#pragma once
+
+#include <compare>
+#include <string>
+#include <vector>
+
+namespace vfio_agent {
+
+// One device id of one container.
+struct PodClaim {
+  std::string pod_namespace;
+  std::string pod;
+  std::string container;
+  std::string resource;  // "nvidia.com/GH100_H100_SXM5_80GB"
+  std::string unit;      // the device id: an address in the kernel's spelling
+  auto operator<=>(const PodClaim&) const = default;
+};
+
+struct PodClaims {
+  // False where there is a kubelet that does not answer: then any unit may be claimed. A node
+  // without a kubelet is known to have no claims.
+  bool known = true;
+  std::string why_unknown;     // a sentence; empty where known
+  std::vector<PodClaim> list;  // sorted; empty where not known
+  bool operator==(const PodClaims&) const = default;
+};
+
+}  // namespace vfio_agent

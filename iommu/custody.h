@@ -1,0 +1,65 @@
+// Custody: what the agent knows of devices besides the kernel's tree: what its journal claims,
+// who uses what, and which writes do not return. A value, and one of MakePlan()'s inputs.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "iommu/claims.h"
+#include "iommu/record.h"
+#include "sysfs/use.h"
+
+namespace vfio_agent {
+
+// A write that has outlived its deadline and whose child is still in the kernel.
+struct StuckWrite {
+  PciAddress device;
+  std::string command;  // the step as a shell command
+  std::string where;    // the kernel function that it waits in; empty where it cannot be seen
+  bool operator==(const StuckWrite&) const = default;
+};
+
+// What this agent, and other processes like it, are doing right now.
+struct Underway {
+  std::map<int, StuckWrite> stuck;  // by group
+  std::set<int> at_work;            // groups with a child of this process at work, in time
+  std::set<int> elsewhere;          // groups that another vfio-agent process is at work on
+  bool operator==(const Underway&) const = default;
+};
+
+// What is looked at only for groups that are about to be written to.
+struct Inquiry {
+  UseFacts use;
+  // driver_override as it reads: "(null)" for none. Unknown where the read does not return.
+  std::map<PciAddress, Fact<std::string>> overrides;
+  PodClaims claims;
+  bool operator==(const Inquiry&) const = default;
+};
+
+struct Custody {
+  Records records;
+  Underway underway;
+  // nullopt: nobody has looked yet. The plan then shows what there is to look at.
+  std::optional<Inquiry> inquiry;
+  bool operator==(const Custody&) const = default;
+};
+
+// The kernel's spelling of "no override".
+inline constexpr char kNoOverride[] = "(null)";
+
+// What somebody else has put into `device`'s driver_override: empty for none, for a vfio driver,
+// and for what the journal claims. Needs the inquiry.
+std::string ForeignOverride(const Custody& custody, const PciAddress& device);
+
+// True for a group that a guest can have: one of its members is with a vfio driver, or this agent
+// had it ready in this boot.
+bool CanBeHeld(const Custody& custody, const NodeFacts& facts, int group);
+
+// Who uses `group`, so that nothing of it may be written to: pods by name, processes by number;
+// empty for nobody and where no guest can have it: what the kubelet still says of such a group
+// dates from before a reboot. Needs the inquiry.
+std::string WhyHeld(const Custody& custody, const NodeFacts& facts, int group);
+
+}  // namespace vfio_agent

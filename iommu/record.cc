@@ -1,0 +1,33 @@
+#include "iommu/record.h"
+
+#include "iommu/planning.h"
+
+namespace vfio_agent {
+
+Record MakeRecord(const PciDevice& device, const std::vector<PciAddress>& members,
+                  const std::string& driver_override, const std::string& to, const Record* earlier,
+                  const std::string& boot_id) {
+  Record record{.address = device.address,
+                .vendor = device.vendor,
+                .device = device.device,
+                .boot_id = boot_id,
+                .group = device.group.value_or(-1),
+                .members = members,
+                .to = to,
+                .this_boot = true};
+  if (device.d3cold_allowed.known()) record.d3cold_allowed = device.d3cold_allowed.value();
+  // On a device without a driver it is what somebody's bind has left, and would keep the host's
+  // drivers away for good.
+  if (device.driver || !IsVfioDriver(driver_override)) record.driver_override = driver_override;
+  const bool known = earlier != nullptr && earlier->this_boot;
+  if (known) {
+    record.driver = earlier->driver;
+    record.driver_override = earlier->driver_override;
+    record.d3cold_allowed = earlier->d3cold_allowed;
+  }
+  // A host driver that has the device now is where it comes from, whatever was before.
+  if (device.driver && !IsVfioDriver(*device.driver)) record.driver = *device.driver;
+  return record;
+}
+
+}  // namespace vfio_agent

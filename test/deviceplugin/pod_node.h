@@ -1,0 +1,43 @@
+// PodNode: what the tests of pod_resources share.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "catch2/catch.hpp"
+#include "deviceplugin/pod_resources.h"
+#include "deviceplugin/quiet_grpc.h"
+#include "test/deviceplugin/support.h"
+#include "test/kubelet/fake_kubelet.h"
+
+namespace vfio_agent {
+
+inline constexpr char kGpu[] = "nvidia.com/GH100_H100_SXM5_80GB";
+
+// A node with the kubelet's directories and a kubelet that is not started yet.
+struct PodNode {
+  PodNode() {
+    quiet.StopTimers();
+    std::filesystem::create_directories(place.device_plugin_dir);
+    std::filesystem::create_directories(dir.path() + "/pod-resources");
+  }
+
+  PodClaims Read(absl::Duration limit = absl::Seconds(20)) { return ReadPodClaims(place, limit); }
+  void Start() { REQUIRE(kubelet.Start().ok()); }
+  std::string NoAnswer(const std::string& why) const {
+    return absl::StrFormat("the kubelet does not answer on %s: %s", socket, why);
+  }
+  std::string NoConnection(const std::string& why) const {
+    return absl::StrFormat("the kubelet does not answer: connect to %s: %s", socket, why);
+  }
+
+  QuietGrpc quiet;  // as in the daemon
+  TempDir dir;
+  const KubeletPlace place{.device_plugin_dir = dir.path() + "/device-plugins",
+                           .root_dir = dir.path()};
+  const std::string socket = dir.path() + "/pod-resources/kubelet.sock";
+  FakeKubelet kubelet{{.dir = place.device_plugin_dir, .root_dir = place.root_dir}};
+};
+
+}  // namespace vfio_agent
