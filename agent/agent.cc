@@ -17,12 +17,11 @@
 namespace vfio_agent {
 namespace {
 
-// A storm of events costs at most one picture in this time, and on a large node, where one takes
-// longer, at most half a processor.
-constexpr absl::Duration kBreath = absl::Milliseconds(50);
 constexpr absl::Duration kShutdown = absl::Seconds(1);
 // How often an agent that waits looks whether the one before it has gone.
 constexpr absl::Duration kLockPoll = absl::Milliseconds(200);
+// How soon is looked again at what did not answer; then ever later.
+constexpr absl::Duration kFirstLook = absl::Seconds(1);
 constexpr absl::Duration kOtherAtWork = absl::Seconds(1);
 
 Jobs::Limits LimitsOf(const Settings& settings) {
@@ -36,7 +35,8 @@ Agent::Agent(Session& session)
       lock_(session.settings().state_dir),
       jobs_(session.tree().root(), session.settings().state_dir, session.OpenJournal(),
             LimitsOf(session.settings())),
-      retries_(static_cast<unsigned>(::getpid())) {}
+      retries_(static_cast<unsigned>(::getpid())),
+      look_wait_(kFirstLook) {}
 
 // True once this is the only agent of the node; false where it was told to end before.
 bool Agent::TakeNode() {
@@ -69,7 +69,9 @@ absl::Status Agent::Open() {
     return absl::OkStatus();
   }
   uevents_ = *std::move(uevents);
-  loop_.Watch(uevents_->fd(), [this] { changed_ = uevents_->Drain() > 0 || changed_; });
+  loop_.Watch(uevents_->fd(), [this] {
+    if (uevents_->Drain() > 0) pictures_.Ask();
+  });
   return absl::OkStatus();
 }
 
@@ -78,7 +80,8 @@ int Agent::Run() {
   if (status.ok()) status = loop_.Open();
   if (status.ok()) {
     loop_.Watch(signals_.fd(), [this] { OnSignal(); });
-    if (!TakeNode()) return kExitDone;
+    has_node_ = TakeNode();
+    if (!has_node_) return kExitDone;
     status = Open();
   }
   if (!status.ok()) {
@@ -122,15 +125,14 @@ void Agent::Reload() {
   Log(ConfigReloaded(session_.config().file_name));
   jobs_.SetLimits(LimitsOf(session_.settings()));
   retries_.Reset();
-  changed_ = true;
+  pictures_.Ask();
 }
 
-absl::Duration Agent::Breath() const { return std::max(kBreath, last_took_); }
-
 absl::Time Agent::Deadline() const {
-  const absl::Time next = std::min(jobs_.NextDeadline(), plugins_->NextDeadline());
-  if (changed_) return std::min(next, last_reconcile_ + Breath());
-  return std::min({next, last_reconcile_ + session_.settings().resync, NextRetry(), look_again_});
+  const absl::Time next = std::min(
+      {jobs_.NextDeadline(), plugins_->NextDeadline(), pictures_.Next(session_.settings().resync)});
+  // A new picture will tell anew what is to be tried again.
+  return pictures_.asked() ? next : std::min({next, NextRetry(), look_again_});
 }
 
 // When a group that waits for its next try can have it; a job's end wakes the loop by itself.
@@ -147,21 +149,19 @@ void Agent::Turn() {
   absl::Time now = MonotonicNow();
   for (const JobEvent& event : jobs_.Poll(now)) OnJobEvent(event, now);
   // Nothing is tried again from an old picture.
-  if (std::min(NextRetry(), look_again_) <= now) changed_ = true;
-  const absl::Duration since = now - last_reconcile_;
-  if ((changed_ && since >= Breath()) || since >= session_.settings().resync) Reconcile(now);
+  if (std::min(NextRetry(), look_again_) <= now) pictures_.Ask();
+  if (pictures_.Next(session_.settings().resync) <= now) Reconcile(now);
   now = MonotonicNow();  // reading took a while, which is not to count against a job's deadline
   StartJobs(now);
   StepPlugins(now);
 }
 
 void Agent::Reconcile(absl::Time now) {
-  changed_ = false;
+  pictures_.Begin(now);
   work_.clear();
   std::vector<std::string> notes;
   const absl::StatusOr<Picture> picture = session_.Take(notes, jobs_.Underway());
-  last_reconcile_ = MonotonicNow();
-  last_took_ = last_reconcile_ - now;
+  pictures_.End(MonotonicNow());
   if (picture.ok()) {
     last_read_error_.clear();
     Publish(*picture, notes);
@@ -174,14 +174,27 @@ void Agent::Reconcile(absl::Time now) {
 void Agent::Publish(const Picture& picture, const std::vector<std::string>& notes) {
   SetAside(picture);
   for (const Event& event : transitions_.Compare(picture, notes)) Log(event);
-  offers_ = MakeOffers(picture.plan, picture.facts, offers_);
+  std::vector<Offer> offers = MakeOffers(picture.plan, picture.facts, offers_);
+  for (const Event& event : Transitions::CompareOffers(offers_, offers)) Log(event);
+  offers_ = std::move(offers);
   plugins_->Set(offers_);
   retries_.See(picture.plan);
   work_ = PlanWork(picture, session_.OpenJournal().boot_id());
-  look_again_ = picture.custody.underway.elsewhere.empty() ? absl::InfiniteFuture()
-                                                           : MonotonicNow() + kOtherAtWork;
+  LookAgain(picture);
   // A picture is made of many small pieces: give them back.
   ::malloc_trim(0);
+}
+
+// Where another process is at work, or something did not say who uses what, no event will tell
+// that it has come to an end.
+void Agent::LookAgain(const Picture& picture) {
+  if (picture.answered && picture.custody.underway.elsewhere.empty()) {
+    look_again_ = absl::InfiniteFuture();
+    look_wait_ = kFirstLook;
+    return;
+  }
+  look_again_ = MonotonicNow() + look_wait_;
+  look_wait_ = std::min(look_wait_ * 2, session_.settings().resync);
 }
 
 void Agent::SetAside(const Picture& picture) {
@@ -193,7 +206,7 @@ void Agent::SetAside(const Picture& picture) {
 
 void Agent::StartJobs(absl::Time now) {
   // A picture that a finished job has made old says nothing of what is to be done next.
-  if (changed_) return;
+  if (pictures_.asked()) return;
   std::erase_if(work_, [&](const Job& job) {
     if (jobs_.active() >= static_cast<size_t>(session_.settings().parallel)) return false;
     if (jobs_.Has(job.group) || retries_.NextTry(job.group) > now) return false;
@@ -211,7 +224,8 @@ bool Agent::StartJob(const Job& job, absl::Time now) {
     return false;
   }
   if (status.ok()) {
-    if (!job.actions.empty() && retries_.IsNews(job.group, "start")) Log(JobStarted(job));
+    const bool news = retries_.IsNews(job.group, "start") || !job.overruled.empty();
+    if (!job.actions.empty() && news) Log(JobStarted(job));
     return true;
   }
   OnJobEvent({.job = job,
@@ -223,28 +237,26 @@ bool Agent::StartJob(const Job& job, absl::Time now) {
 }
 
 void Agent::OnJobEvent(const JobEvent& event, absl::Time now) {
-  changed_ = true;
+  pictures_.Ask();
   const int group = event.job.group;
   std::string next = "group withdrawn until the kernel returns";
-  if (event.kind == JobEvent::Kind::kFinished && event.cut_off) {
-    next = "read again, then finished or put back";
-    retries_.Succeeded(group);
-  } else if (event.kind == JobEvent::Kind::kFinished && event.status.ok()) {
+  if (event.kind == JobEvent::Kind::kFinished && event.status.ok()) {
     retries_.Succeeded(group);
     if (event.job.actions.empty()) return Log(Recovered(event.job));
   } else if (event.kind == JobEvent::Kind::kFinished) {
     const absl::Duration wait = retries_.Failed(group, now);
     next = absl::StrFormat("%stried again in %s", event.undone ? "put back; " : "",
                            absl::FormatDuration(absl::Ceil(wait, absl::Milliseconds(100))));
-    // The next tries say nothing as long as nothing else comes of them.
-    if (!retries_.IsNews(group, FailureOf(event))) return;
+    if (event.cut_off) next = "read again, then finished or put back";
   }
+  // The next tries say nothing as long as nothing else comes of them.
+  if (!event.status.ok() && !retries_.IsNews(group, FailureOf(event))) return;
   Log(JobEnded(event, DriversNow(session_.tree(), event.job), next));
 }
 
 void Agent::StepPlugins(absl::Time now) {
   for (const PluginEvent& event : plugins_->Step(now)) {
-    Log(PluginSeen(event));
+    if (transitions_.IsNews(event)) Log(PluginSeen(event));
     if (event.kind != PluginEvent::Kind::kDirectoryReplaced) continue;
     // A mount in a pod goes on showing the old directory: only a new container sees the new one.
     Log(AgentStopping("the kubelet's directory was replaced", "a restart sees the new one"));

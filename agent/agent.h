@@ -14,6 +14,7 @@
 #include "agent/retries.h"
 #include "agent/session.h"
 #include "agent/signals.h"
+#include "agent/throttle.h"
 #include "agent/transitions.h"
 #include "deviceplugin/plugins.h"
 #include "sysfs/uevents.h"
@@ -28,6 +29,9 @@ class Agent {
   // code. Devices stay bound, whatever happens. The node stays this agent's until the object goes.
   int Run();
 
+  // True once the node was this agent's, and no other's any more.
+  bool has_node() const { return has_node_; }
+
  private:
   bool TakeNode();
   absl::Status Open();
@@ -36,10 +40,10 @@ class Agent {
   void Turn();
   absl::Time Deadline() const;
   absl::Time NextRetry() const;
-  absl::Duration Breath() const;
 
   void Reconcile(absl::Time now);
   void Publish(const Picture& picture, const std::vector<std::string>& notes);
+  void LookAgain(const Picture& picture);
   void SetAside(const Picture& picture);
   void StartJobs(absl::Time now);
   bool StartJob(const Job& job, absl::Time now);
@@ -49,6 +53,7 @@ class Agent {
 
   Session& session_;
   DaemonLock lock_;
+  bool has_node_ = false;
   Loop loop_;
   Signals signals_;
   std::optional<Uevents> uevents_;
@@ -56,12 +61,11 @@ class Agent {
   std::unique_ptr<Plugins> plugins_;
   Transitions transitions_;
   Retries retries_;
+  Throttle pictures_;
   std::vector<Job> work_;  // what the last picture wants done
   std::vector<Offer> offers_;
-  bool changed_ = true;                             // something asks for a new picture
-  absl::Time look_again_ = absl::InfiniteFuture();  // another process will have ended by then
-  absl::Time last_reconcile_ = absl::InfinitePast();
-  absl::Duration last_took_;
+  absl::Time look_again_ = absl::InfiniteFuture();
+  absl::Duration look_wait_;
   std::string last_read_error_;
   bool terminated_ = false;
   int exit_code_ = 0;

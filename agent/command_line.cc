@@ -7,6 +7,7 @@
 #include "agent/commands.h"
 #include "agent/exit_code.h"
 #include "agent/log.h"
+#include "agent/signals.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -110,6 +111,7 @@ Output OutputOf(const std::string& word) {
 
 int RunWithSession(Parsed& parsed, Handler handler) {
   parsed.invocation.output = OutputOf(parsed.output);
+  if (handler == RunCommand) HoldSignals();
   const absl::StatusOr<std::unique_ptr<Session>> session = Session::Open(parsed.invocation);
   if (!session.ok()) {
     PrintError(Message(session.status()));

@@ -1,10 +1,10 @@
 #include "agent/daemon_lock.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
@@ -21,15 +21,31 @@ pid_t ReadPid(int fd) {
   return n > 0 && absl::SimpleAtoi(text.data(), &pid) ? pid : 0;
 }
 
+// Of the open file description (F_OFD_*): it can be asked about without being taken.
+struct flock Whole() {
+  return {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
+}
+
+std::string PathIn(const std::string& state_dir) { return state_dir + "/agent.lock"; }
+
 }  // namespace
+
+pid_t DaemonLock::Running(const std::string& state_dir) {
+  const Fd fd(::open(PathIn(state_dir).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  struct flock lock = Whole();
+  if (!fd.valid() || ::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return 0;
+  const pid_t pid = ReadPid(fd.get());
+  return pid == ::getpid() ? 0 : pid;
+}
 
 absl::Status DaemonLock::TryTake() {
   RETURN_IF_ERROR(MakeDirectories(state_dir_));
-  const std::string path = state_dir_ + "/agent.lock";
+  const std::string path = PathIn(state_dir_);
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.valid()) return ErrnoStatus(absl::StrFormat("open %s", path));
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return ErrnoStatus(absl::StrFormat("lock %s", path));
+  struct flock lock = Whole();
+  if (::fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) {
+    if (errno != EAGAIN && errno != EACCES) return ErrnoStatus(absl::StrFormat("lock %s", path));
     holder_ = ReadPid(fd.get());
     return absl::UnavailableError(absl::StrFormat("%s is taken by process %d", path, holder_));
   }

@@ -22,6 +22,10 @@ class DaemonLock {
   // 0 where it cannot be read.
   pid_t holder() const { return holder_; }
 
+  // The number of the daemon that works with `state_dir`; 0 where none does, or where it is this
+  // process. Takes no lock.
+  static pid_t Running(const std::string& state_dir);
+
  private:
   std::string state_dir_;
   Fd lock_;

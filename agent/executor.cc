@@ -6,6 +6,7 @@
 #include "iommu/release.h"
 #include "sysfs/config_space.h"
 #include "sysfs/holders.h"
+#include "sysfs/paths.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
 #include "sysfs/writer.h"
@@ -25,6 +26,26 @@ absl::Status JournalStep(const Job& job, size_t step, const Journal& journal) {
   return journal.Write(now);
 }
 
+// The plan is of a picture that may be a moment old: somebody else's bind can have come between.
+absl::Status CheckUnmoved(const Job& job, const Tree& tree) {
+  for (const PciAddress& device : DevicesOf(job.actions)) {
+    std::optional<std::string> planned;
+    for (const Action& action : job.actions) {
+      const PciAddress* const address = DeviceOf(action);
+      if (address == nullptr || *address != device) continue;
+      if (const auto* const unbind = std::get_if<Unbind>(&action)) planned = unbind->driver;
+      if (std::holds_alternative<Probe>(action) && !planned) planned = "";
+    }
+    const absl::StatusOr<std::string> driver = tree.ReadLinkName(DriverLink(device));
+    const std::string now = driver.ok() ? *driver : "";
+    if (!planned || *planned == now || !tree.Exists(DeviceDir(device))) continue;
+    return absl::AbortedError(absl::StrFormat(
+        "%s has %s%s now, not %s%s as planned; nothing was written", device.ToString(),
+        now.empty() ? "no driver" : "the driver ", now, planned->empty() ? "none" : "", *planned));
+  }
+  return absl::OkStatus();
+}
+
 // Before the first write to any of the group's devices, so that all of them are known as begun.
 absl::Status NoteAll(const Job& job, const Journal& journal) {
   for (const auto& entry : job.records) {
@@ -36,18 +57,15 @@ absl::Status NoteAll(const Job& job, const Journal& journal) {
   return absl::OkStatus();
 }
 
-// An error here is none of the job's: the kernel has done all, and an agent that finds the record
-// unfinished sees that the group is bound.
-void CloseRecords(const Job& job, const Journal& journal) {
+absl::Status CloseRecords(const Job& job, const Journal& journal) {
+  absl::Status status;
   for (const auto& entry : job.records) {
     Record record = entry.second;
     record.step = kStepDone;
-    if (job.kind == JobKind::kBind) {
-      journal.Write(record).IgnoreError();
-    } else {
-      journal.Forget(record.address).IgnoreError();
-    }
+    status.Update(job.kind == JobKind::kBind ? journal.Write(record)
+                                             : journal.Forget(record.address));
   }
+  return status;
 }
 
 void RestoreRecords(const Job& job, const Journal& journal) {
@@ -61,17 +79,22 @@ void RestoreRecords(const Job& job, const Journal& journal) {
   }
 }
 
-// Puts back what the first `done` steps have moved, planned from what the kernel shows now. True
-// where there was something and all of it went back.
+// Puts back what the first `done` steps have moved, planned from what the kernel shows now; a
+// device that does not go back keeps no other from it. True where there was something and all of it
+// went back.
 bool Undo(const Job& job, size_t done, const Tree& tree, const OnStep& on_step) {
   const std::vector<PciAddress> moved = DevicesOf(std::span(job.actions).first(done));
   if (job.kind != JobKind::kBind || moved.empty() || IsGroupOpen(tree, job.group)) return false;
   ConfigReader config(tree);
   const absl::StatusOr<NodeFacts> facts = TakeNodeFacts(tree, config, {});
   if (!facts.ok()) return false;
-  const std::vector<Action> actions = PlanUndo(*facts, job.records, moved);
   TreeWriter writer(tree);
-  return Apply(actions, tree, writer, absl::ZeroDuration(), on_step).status.ok();
+  bool all = true;
+  for (const PciAddress& device : moved) {
+    const std::vector<Action> actions = PlanUndo(*facts, job.records, {device});
+    all = Apply(actions, tree, writer, absl::ZeroDuration(), on_step).status.ok() && all;
+  }
+  return all;
 }
 
 }  // namespace
@@ -81,7 +104,8 @@ Execution Execute(const Job& job, const Tree& tree, const Journal& journal,
   Execution execution;
   Outcome& outcome = execution.outcome;
   if (job.actions.empty()) {  // the kernel has done all, only the journal does not know
-    CloseRecords(job, journal);
+    outcome.status = Annotate(CloseRecords(job, journal), "only the journal does not say so yet");
+    if (!outcome.status.ok()) execution.code = Code::kPermissionDenied;
     return execution;
   }
   if (IsGroupOpen(tree, job.group)) {
@@ -90,6 +114,8 @@ Execution Execute(const Job& job, const Tree& tree, const Journal& journal,
         absl::StrFormat("group %d has been opened meanwhile; nothing was written", job.group));
     return execution;
   }
+  outcome.status = CheckUnmoved(job, tree);
+  if (!outcome.status.ok()) return execution;
   outcome.status = NoteAll(job, journal);
   outcome.refused = !outcome.status.ok();
   if (!outcome.refused) {
@@ -101,7 +127,9 @@ Execution Execute(const Job& job, const Tree& tree, const Journal& journal,
   }
   if (outcome.refused) execution.code = Code::kPermissionDenied;
   if (outcome.status.ok()) {
-    CloseRecords(job, journal);
+    // An error here is none of the job's: the kernel has done all, and who finds the record
+    // unfinished sees that the group is bound.
+    CloseRecords(job, journal).IgnoreError();
     return execution;
   }
   execution.undone = Undo(job, outcome.done, tree, [&](size_t) {

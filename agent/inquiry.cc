@@ -47,9 +47,12 @@ Inquiry Inquirer::Ask(const Tree& tree, const NodeFacts& facts, const Question& 
   std::vector<int> given;
   std::ranges::copy_if(question.groups, std::back_inserter(given),
                        [&](int group) { return CanBeHeld(custody, facts, group); });
-  if (given.empty()) return inquiry;
-  inquiry.claims = AskKubelet(tree, settings);
-  AddUnseenHolders(tree, given, inquiry.use);
+  if (!given.empty()) inquiry.claims = AskKubelet(tree, settings);
+  // Opening a group, if only for a moment, could keep a guest from it: only where it must be.
+  if (!inquiry.use.processes_known) AddUnseenHolders(tree, given, inquiry.use);
+  answered_ = uses_.answered() && inquiry.claims.known &&
+              std::ranges::none_of(inquiry.overrides,
+                                   [](const auto& entry) { return entry.second.unknown(); });
   return inquiry;
 }
 

@@ -20,9 +20,13 @@ class Inquirer {
   Inquiry Ask(const Tree& tree, const NodeFacts& facts, const Question& question,
               const Custody& custody, const Settings& settings);
 
+  // False where something did not answer the last time, so that asking again may help.
+  bool answered() const { return answered_; }
+
  private:
   PodClaims AskKubelet(const Tree& tree, const Settings& settings);
 
+  bool answered_ = true;
   UseReader uses_;
   OverrideReader overrides_;
   PodClaims last_unknown_;

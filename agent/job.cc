@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_format.h"
+
 namespace vfio_agent {
 namespace {
 
@@ -29,17 +31,34 @@ Records RecordsOf(const std::vector<PciAddress>& devices, const Records& records
   return list;
 }
 
+// A member that stays where it is, with vfio-pci, but was on its way back when that was cut off.
+void TakeAgain(const Records& records, const PciAddress& member, Job& job) {
+  const auto found = records.find(member);
+  if (found == records.end() || !found->second.IsUnfinished()) return;
+  job.earlier.insert(*found);
+  job.records.insert(*found).first->second.releasing = false;
+}
+
 }  // namespace
 
 Job MakeBindJob(const GroupPlan& group, const NodeFacts& facts, const Custody& custody,
                 const std::string& boot_id) {
   Job job{.group = *group.group, .kind = JobKind::kBind, .actions = group.actions};
+  for (const Refusal& warning : group.warnings) {
+    if (!warning.overruled) continue;
+    job.overruled.push_back(
+        absl::StrFormat("%s %s", CodeName(warning.code), warning.address->ToString()));
+  }
   const std::vector<PciAddress> devices = DevicesOf(job.actions);
   job.earlier = RecordsOf(devices, custody.records);
   const std::vector<PciAddress> endpoints = EndpointsOf(group);
   for (const Member& member : group.members) {
     const PciDevice* const device = FindDevice(facts, member.address);
-    if (device == nullptr || !std::ranges::count(devices, member.address)) continue;
+    if (device == nullptr) continue;
+    if (!std::ranges::count(devices, member.address)) {
+      TakeAgain(custody.records, member.address, job);
+      continue;
+    }
     const auto earlier = job.earlier.find(member.address);
     job.records[member.address] =
         MakeRecord(*device, endpoints, OverrideOf(custody, member.address), member.to,
@@ -49,10 +68,12 @@ Job MakeBindJob(const GroupPlan& group, const NodeFacts& facts, const Custody& c
 }
 
 Job MakeReleaseJob(const GroupRelease& release, const Records& records) {
+  const Records ours = RecordsOf(release.members, records);
   return {.group = release.group,
           .kind = JobKind::kRelease,
           .actions = release.actions,
-          .records = RecordsOf(release.members, records)};
+          .records = ours,
+          .earlier = ours};
 }
 
 }  // namespace vfio_agent

@@ -21,8 +21,10 @@ struct Job {
   // for those that this agent has taken.
   Records records;
   // The journal's records of these devices before the job: a bind that fails and is put back
-  // leaves them as they were.
+  // leaves them as they were, as does a release that fails before it has moved anything.
   Records earlier;
+  // Guards that an operator has overruled for it: "in-use-network 0000:18:00.0". Said each time.
+  std::vector<std::string> overruled;
 };
 
 // The bind of `group`, with the records of its devices from facts and inquiry.

@@ -195,6 +195,15 @@ Event GroupGone(const std::string& what) {
   return event.With("what", what).With("remedy", Text(DefaultRemedy(Code::kDeviceGone)));
 }
 
+Event UnitSeen(const std::string& resource, const OfferedUnit& unit) {
+  Event event{.name = "unit_healthy"};
+  if (!unit.healthy) event = {.level = Level::kWarn, .name = "unit_unhealthy"};
+  return event.With("resource", resource)
+      .With("unit", unit.id)
+      .With("group", absl::StrFormat("%d", unit.group))
+      .With("reason", unit.reason);
+}
+
 Event WarningSeen(const Refusal& warning) {
   Event event{.level = Level::kWarn, .name = "warning"};
   event.With("code", Text(CodeName(warning.code))).With("group", GroupText(warning.group));
@@ -226,7 +235,8 @@ Event JobStarted(const Job& job) {
   Event event{.name = job.kind == JobKind::kBind ? "bind_started" : "release_started"};
   return event.With("group", absl::StrFormat("%d", job.group))
       .With("members", Devices(job.actions))
-      .With("steps", absl::StrFormat("%d", job.actions.size()));
+      .With("steps", absl::StrFormat("%d", job.actions.size()))
+      .With("overruled", absl::StrJoin(job.overruled, ","));
 }
 
 Event Recovered(const Job& job) {
@@ -239,7 +249,10 @@ Event Recovered(const Job& job) {
 }
 
 std::string FailureOf(const JobEvent& event) {
-  return absl::StrFormat("%s %d %s", CodeName(event.code), event.done, Message(event.status));
+  const std::vector<Action>& actions = event.job.actions;
+  // By its command: a plan that goes on from half-way counts its steps anew.
+  const std::string step = event.done < actions.size() ? ToShell(actions[event.done]) : "";
+  return absl::StrFormat("%s %s %s", CodeName(event.code), step, Message(event.status));
 }
 
 Event JobEnded(const JobEvent& event, const std::string& drivers_now, const std::string& next) {

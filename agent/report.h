@@ -7,6 +7,7 @@
 #include "agent/event.h"
 #include "agent/jobs.h"
 #include "agent/session.h"
+#include "deviceplugin/offer.h"
 #include "deviceplugin/plugin_event.h"
 
 namespace vfio_agent {
@@ -20,8 +21,10 @@ Event DeviceOdd(const PciDevice& device);        // device_odd
 Event IommuSeen(const Plan& plan);               // iommu_on, iommu_off
 Event GroupSeen(const GroupPlan& group);         // group_ready, group_refused, …
 Event GroupGone(const std::string& what);        // group_gone
-Event WarningSeen(const Refusal& warning);       // warning
-Event AgentWaiting(int holder);                  // agent_waiting
+// unit_healthy, unit_unhealthy
+Event UnitSeen(const std::string& resource, const OfferedUnit& unit);
+Event WarningSeen(const Refusal& warning);  // warning
+Event AgentWaiting(int holder);             // agent_waiting
 Event JournalSetAside(const Journal::Unreadable& file, const absl::Status& status);
 Event Adopted(const GroupPlan& group);  // adopted
 Event JobStarted(const Job& job);       // bind_started, release_started

@@ -10,6 +10,13 @@ constexpr absl::Duration kFirstRetry = absl::Seconds(1);
 constexpr absl::Duration kLastRetry = absl::Minutes(5);
 constexpr double kJitter = 0.2;
 
+// What is planned for them is no fact: it changes with each try.
+bool SameFacts(const std::vector<Member>& before, const std::vector<Member>& now) {
+  return std::ranges::equal(before, now, [](const Member& one, const Member& other) {
+    return one.address == other.address && one.driver == other.driver;
+  });
+}
+
 }  // namespace
 
 absl::Duration Retries::Failed(int group, absl::Time now) {
@@ -35,7 +42,7 @@ void Retries::See(const Plan& plan) {
     State& state = found->second;
     if (state.seen.empty()) {
       state.seen = group.members;
-    } else if (state.seen != group.members) {
+    } else if (!SameFacts(state.seen, group.members)) {
       state = {};
     }
   }

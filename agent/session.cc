@@ -41,6 +41,9 @@ SettingSources Session::Sources() const {
 absl::Status Session::Reload() {
   ASSIGN_OR_RETURN(Config config, ReadConfig(invocation_.config_file));
   ASSIGN_OR_RETURN(Settings settings, SettingsOf(invocation_, config));
+  // What is open stays where it is: the journal and its locks, the plugins' sockets.
+  settings.state_dir = settings_.state_dir;
+  settings.device_plugin_dir = settings_.device_plugin_dir;
   config_ = std::move(config);
   settings_ = std::move(settings);
   modules_ = ReadModuleFacts(tree_);
@@ -81,13 +84,17 @@ void Session::AddOthersAtWork(Picture& picture) const {
 }
 
 absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes, Underway underway) {
-  ASSIGN_OR_RETURN(NodeFacts facts, TakeNodeFacts(tree_, reader_, modules_));
-  LookUpNames(facts, notes);
-  Picture picture{.facts = std::move(facts), .names = names_};
+  Picture picture;
   picture.custody.underway = std::move(underway);
+  // Before the facts: a record that says "done" is then never older than what it speaks of.
   absl::StatusOr<Records> records = OpenJournal().Read(picture.unreadable);
   if (records.ok()) picture.custody.records = *std::move(records);
   if (!records.ok()) notes.push_back("the journal cannot be read: " + Message(records.status()));
+  ASSIGN_OR_RETURN(picture.facts, TakeNodeFacts(tree_, reader_, modules_));
+  LookUpNames(picture.facts, notes);
+  picture.names = names_;
+  NoteBound(picture.facts, seen_bound_);
+  picture.custody.seen_bound = seen_bound_;
   const auto plan = [&] {
     return MakePlan(picture.facts, config_.policy, names_, picture.custody);
   };
@@ -98,6 +105,7 @@ absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes, Underway 
   if (!question.empty()) {
     picture.custody.inquiry =
         inquirer_.Ask(tree_, picture.facts, question, picture.custody, settings_);
+    picture.answered = inquirer_.answered();
   }
   picture.plan = plan();
   return picture;

@@ -34,6 +34,7 @@ struct Picture {
   ModelNames names;
   Custody custody;
   std::vector<Journal::Unreadable> unreadable;  // files of the journal
+  bool answered = true;  // false where part of the inquiry was not: ask again soon
   Plan plan;
 };
 
@@ -72,6 +73,7 @@ class Session {
   ModuleFacts modules_;
   ModelNames names_;  // grows as devices appear
   std::set<std::pair<uint16_t, uint16_t>> looked_up_;
+  std::set<PciAddress> seen_bound_;
   Inquirer inquirer_;
 
   void AddOthersAtWork(Picture& picture) const;

@@ -69,6 +69,11 @@ Signals::Seen Signals::Take() {
 
 void Signals::LiftDeadline() { deadline_lifted = true; }
 
+void HoldSignals() {
+  const sigset_t set = Taken();
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
 void ResetSignals() {
   sigset_t none;
   ::sigemptyset(&none);

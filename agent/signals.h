@@ -29,6 +29,9 @@ class Signals {
   Fd read_end_;
 };
 
+// Keeps the three for Signals::Install(): before it they would end the process where it stands.
+void HoldSignals();
+
 // Lets all signals through again: for a child process.
 void ResetSignals();
 

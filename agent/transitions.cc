@@ -77,4 +77,28 @@ std::vector<Event> Transitions::Compare(const Picture& picture,
   return events;
 }
 
+std::vector<Event> Transitions::CompareOffers(const std::vector<Offer>& before,
+                                              const std::vector<Offer>& now) {
+  std::map<std::string_view, const OfferedUnit*> known;
+  for (const Offer& offer : before) {
+    for (const OfferedUnit& unit : offer.units) known[unit.id] = &unit;
+  }
+  std::vector<Event> events;
+  for (const Offer& offer : now) {
+    for (const OfferedUnit& unit : offer.units) {
+      const auto old = known.find(unit.id);
+      const bool was_healthy = old == known.end() || old->second->healthy;
+      if (unit.healthy ? was_healthy : !was_healthy && old->second->reason == unit.reason) continue;
+      events.push_back(UnitSeen(offer.resource, unit));
+    }
+  }
+  return events;
+}
+
+bool Transitions::IsNews(const PluginEvent& event) {
+  const std::string key = "register " + event.resource;
+  if (event.kind == PluginEvent::Kind::kRegistered) last_.erase(key);
+  return event.kind != PluginEvent::Kind::kRegisterFailed || IsNew(key, PluginSeen(event));
+}
+
 }  // namespace vfio_agent

@@ -135,6 +135,7 @@ bool UseFromText(std::string_view text, UseFacts& use) {
 UseFacts UseReader::Read(const Tree& tree, const NodeFacts& facts,
                          const std::vector<PciAddress>& devices, const std::vector<int>& groups,
                          absl::Duration patience) {
+  answered_ = false;
   if (stuck_ != 0 && ::waitpid(stuck_, nullptr, WNOHANG) == 0) return AllInUse(devices, groups);
   stuck_ = 0;
   const auto ask = [&] {
@@ -143,7 +144,8 @@ UseFacts UseReader::Read(const Tree& tree, const NodeFacts& facts,
   };
   UseFacts use;
   const std::optional<std::string> text = AskChild(ask, patience, stuck_);
-  return text && UseFromText(*text, use) ? use : AllInUse(devices, groups);
+  answered_ = text && UseFromText(*text, use);
+  return answered_ ? use : AllInUse(devices, groups);
 }
 
 }  // namespace vfio_agent

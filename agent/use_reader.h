@@ -20,7 +20,11 @@ class UseReader {
   UseFacts Read(const Tree& tree, const NodeFacts& facts, const std::vector<PciAddress>& devices,
                 const std::vector<int>& groups, absl::Duration patience);
 
+  // Whether the last Read() was answered.
+  bool answered() const { return answered_; }
+
  private:
+  bool answered_ = true;
   pid_t stuck_ = 0;
 };
 

@@ -16,6 +16,11 @@ std::vector<Job> PlanWork(const Picture& picture, const std::string& boot_id) {
   for (const GroupRelease& release : PlanRecovery(picture.facts, picture.custody, picture.plan)) {
     work.push_back(MakeReleaseJob(release, picture.custody.records));
   }
+  for (Job& job : FinishedWork(picture)) work.push_back(std::move(job));
+  return work;
+}
+
+std::vector<Job> FinishedWork(const Picture& picture) {
   std::map<int, Job> finished;
   for (const Record& record : FinishedRecords(picture.custody.records, picture.plan)) {
     const PciDevice* const device = FindDevice(picture.facts, record.address);
@@ -23,6 +28,7 @@ std::vector<Job> PlanWork(const Picture& picture, const std::string& boot_id) {
     job.group = device->group.value_or(-1);
     job.records[record.address] = record;
   }
+  std::vector<Job> work;
   for (auto& entry : finished) work.push_back(std::move(entry.second));
   return work;
 }

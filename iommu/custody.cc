@@ -17,12 +17,33 @@ std::vector<const PciDevice*> MembersOf(const NodeFacts& facts, int group) {
   return members;
 }
 
+std::vector<std::string> PodsOf(const PodClaims& claims,
+                                const std::vector<const PciDevice*>& members) {
+  std::vector<std::string> pods;
+  for (const PodClaim& claim : claims.list) {
+    for (const PciDevice* device : members) {
+      if (claim.unit != device->address.ToString()) continue;
+      pods.push_back(absl::StrFormat("pod %s/%s (container %s)", claim.pod_namespace, claim.pod,
+                                     claim.container));
+    }
+  }
+  if (!claims.known) pods.push_back("a pod perhaps: " + claims.why_unknown);
+  return pods;
+}
+
 }  // namespace
+
+void NoteBound(const NodeFacts& facts, std::set<PciAddress>& seen_bound) {
+  for (const PciDevice& device : facts.devices) {
+    if (device.driver && IsVfioDriver(*device.driver)) seen_bound.insert(device.address);
+  }
+}
 
 bool CanBeHeld(const Custody& custody, const NodeFacts& facts, int group) {
   return std::ranges::any_of(MembersOf(facts, group), [&custody](const PciDevice* device) {
     const auto record = custody.records.find(device->address);
     return (device->driver && IsVfioDriver(*device->driver)) ||
+           custody.seen_bound.contains(device->address) ||
            (record != custody.records.end() && record->second.IsTaken());
   });
 }
@@ -40,18 +61,9 @@ std::string ForeignOverride(const Custody& custody, const PciAddress& device) {
 }
 
 std::string WhyHeld(const Custody& custody, const NodeFacts& facts, int group) {
-  if (!CanBeHeld(custody, facts, group)) return "";
-  const std::vector<const PciDevice*> members = MembersOf(facts, group);
-  std::vector<std::string> users;
   const Inquiry& inquiry = *custody.inquiry;
-  for (const PodClaim& claim : inquiry.claims.list) {
-    for (const PciDevice* device : members) {
-      if (claim.unit != device->address.ToString()) continue;
-      users.push_back(absl::StrFormat("pod %s/%s (container %s)", claim.pod_namespace, claim.pod,
-                                      claim.container));
-    }
-  }
-  if (!inquiry.claims.known) users.push_back("a pod perhaps: " + inquiry.claims.why_unknown);
+  std::vector<std::string> users;
+  if (CanBeHeld(custody, facts, group)) users = PodsOf(inquiry.claims, MembersOf(facts, group));
   if (const auto open = inquiry.use.groups.find(group); open != inquiry.use.groups.end()) {
     for (const Holder& holder : open->second) users.push_back(Spell(holder));
   }

@@ -41,10 +41,16 @@ struct Inquiry {
 struct Custody {
   Records records;
   Underway underway;
+  // Devices that this process has seen with a vfio driver: no record tells of those that it has
+  // adopted, and a pod may have them all the same.
+  std::set<PciAddress> seen_bound;
   // nullopt: nobody has looked yet. The plan then shows what there is to look at.
   std::optional<Inquiry> inquiry;
   bool operator==(const Custody&) const = default;
 };
+
+// Adds the devices that are with a vfio driver now.
+void NoteBound(const NodeFacts& facts, std::set<PciAddress>& seen_bound);
 
 // The kernel's spelling of "no override".
 inline constexpr char kNoOverride[] = "(null)";
@@ -53,12 +59,12 @@ inline constexpr char kNoOverride[] = "(null)";
 // and for what the journal claims. Needs the inquiry.
 std::string ForeignOverride(const Custody& custody, const PciAddress& device);
 
-// True for a group that a guest can have: one of its members is with a vfio driver, or this agent
-// had it ready in this boot.
+// True for a group that a pod can have: one of its members is with a vfio driver, or this agent had
+// it ready in this boot, or this process has seen it so.
 bool CanBeHeld(const Custody& custody, const NodeFacts& facts, int group);
 
 // Who uses `group`, so that nothing of it may be written to: pods by name, processes by number;
-// empty for nobody and where no guest can have it: what the kubelet still says of such a group
+// empty for nobody. Pods count where one can have it: what the kubelet still says of other groups
 // dates from before a reboot. Needs the inquiry.
 std::string WhyHeld(const Custody& custody, const NodeFacts& facts, int group);
 

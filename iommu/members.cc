@@ -7,11 +7,12 @@
 namespace vfio_agent {
 namespace {
 
-// A VF answers to its PF's ids and class, but is no whole device: only a selector that names its
-// very address can mean it (and is then told that this needs more than that).
+// A VF answers to its PF's ids and class, but is no whole device; and what somebody plugs into a
+// port that leads out of the machine is nobody's until an operator says so. Only a selector that
+// names their very address can mean these two.
 bool Selects(const ResourceRule& rule, const PciDevice& device) {
   return std::ranges::any_of(rule.select, [&device](const Selector& selector) {
-    return (!device.IsVf() || selector.address) && Matches(selector, device);
+    return ((!device.IsVf() && !device.removable) || selector.address) && Matches(selector, device);
   });
 }
 
@@ -22,6 +23,14 @@ const ResourceRule* FindRule(const Policy& policy, const PciDevice& device) {
     if (Selects(rule, device) && !MatchesAny(rule.exclude, device)) return &rule;
   }
   return nullptr;
+}
+
+// Plugged in from outside, and selected by something else than its address.
+bool IsFromOutside(const Policy& policy, const PciDevice& device) {
+  return device.removable && !device.IsVf() && !device.IsBridge() &&
+         std::ranges::any_of(policy.resources, [&device](const ResourceRule& rule) {
+           return MatchesAny(rule.select, device) && !MatchesAny(rule.exclude, device);
+         });
 }
 
 bool IsExcluded(const Policy& policy, const PciDevice& device) {
@@ -99,6 +108,12 @@ void Finish(Draft& draft, const Context& context) {
     if (!draft.Selected() && IsExcluded(context.policy, *draft.devices[i])) {
       Refuse(draft, Code::kExcluded, draft.devices[i],
              absl::StrFormat("%s is excluded by the configuration", Spell(*draft.devices[i])));
+    }
+    if (!draft.Selected() && IsFromOutside(context.policy, *draft.devices[i])) {
+      Refuse(draft, Code::kExcluded, draft.devices[i],
+             absl::StrFormat("%s is plugged into a port that leads out of the machine",
+                             Spell(*draft.devices[i])),
+             "name its address in resources[].select if guests may have it");
     }
   }
 }

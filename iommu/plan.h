@@ -19,8 +19,9 @@ struct Refusal {
   Code code = Code::kForeignMember;
   std::optional<int> group;
   std::optional<PciAddress> address;
-  std::string text;    // a whole sentence for a person
-  std::string remedy;  // what to do next
+  std::string text;        // a whole sentence for a person
+  std::string remedy;      // what to do next
+  bool overruled = false;  // a warning that would be a refusal, but for guard.override
   bool operator==(const Refusal&) const = default;
 };
 

@@ -55,15 +55,16 @@ void RefuseVf(const Context&, Draft& draft, size_t i) {
                          device.physfn->ToString()));
 }
 
+// Also of a device that is bound already: its VFs, and whoever has them, would hang on a guest.
 void RefusePfWithVfs(const Context&, Draft& draft, size_t i) {
   const PciDevice& device = *draft.devices[i];
-  if (!WillBind(draft, i)) return;
-  if (device.virtfns.empty()) return;
-  Refuse(draft, Code::kPfHasVfs, &device,
-         absl::StrFormat("%s has %d virtual functions enabled; vfio-pci does not take it",
-                         Spell(device), device.virtfns.size()),
-         absl::StrFormat("echo 0 > /sys/bus/pci/devices/%s/sriov_numvfs, once no guest uses a VF",
-                         device.address.ToString()));
+  if (draft.plan.members[i].role == Role::kForeign || device.virtfns.empty()) return;
+  Refuse(
+      draft, Code::kPfHasVfs, &device,
+      absl::StrFormat("%s has %d virtual functions enabled%s", Spell(device), device.virtfns.size(),
+                      WillBind(draft, i) ? "; vfio-pci does not take it" : ""),
+      absl::StrFormat("echo 0 > /sys/bus/pci/devices/%s/sriov_numvfs, once no guest uses a VF",
+                      device.address.ToString()));
 }
 
 void RefuseBootDisplay(const Context& context, Draft& draft, size_t i) {
@@ -71,6 +72,45 @@ void RefuseBootDisplay(const Context& context, Draft& draft, size_t i) {
   if (!WillBind(draft, i) || !device.boot_vga.is(true)) return;
   RefuseUnlessOverruled(context, draft, Code::kBootDisplay, device,
                         absl::StrFormat("%s is the boot display (boot_vga)", Spell(device)));
+}
+
+// vfio-pci's own list (vfio_pci_dev_in_denylist() in drivers/vfio/pci/vfio_pci.c): Intel
+// QuickAssist devices and VFs that let a guest bring the host down.
+constexpr std::array<uint16_t, 6> kDenied = {0x19e2, 0x19e3, 0x37c8, 0x37c9, 0x0435, 0x0443};
+
+void RefuseDenied(const Context& context, Draft& draft, size_t i) {
+  const PciDevice& device = *draft.devices[i];
+  if (!WillBind(draft, i) || device.vendor != 0x8086 || context.facts.iommu.denylist_disabled ||
+      !std::ranges::count(kDenied, device.device)) {
+    return;
+  }
+  Refuse(draft, Code::kProbeRefused, &device,
+         absl::StrFormat("%s is on vfio-pci's denylist: the kernel refuses it", Spell(device)),
+         "load vfio-pci with disable_denylist=1 if you accept that a guest can crash the host");
+}
+
+void RefuseUnknownDriver(const Context&, Draft& draft, size_t i) {
+  const PciDevice& device = *draft.devices[i];
+  if (!WillBind(draft, i) || !device.driver || device.driver->find('?') == std::string::npos) {
+    return;
+  }
+  Refuse(draft, Code::kDriverChanged, &device,
+         absl::StrFormat("the driver that has %s cannot be told, so it cannot be taken from it",
+                         Spell(device)),
+         absl::StrFormat("see what it is: `ls -l /sys/bus/pci/devices/%s/driver`",
+                         device.address.ToString()));
+}
+
+// POWR-03: also of a device that is bound already, for its guest would not start.
+void RefuseFrameBuffer(const Context& context, Draft& draft, size_t i) {
+  const PciDevice& device = *draft.devices[i];
+  const auto held = context.facts.frame_buffers.find(device.address);
+  if (draft.plan.members[i].role == Role::kForeign || held == context.facts.frame_buffers.end()) {
+    return;
+  }
+  RefuseUnlessOverruled(context, draft, Code::kInUseDisplay, device,
+                        absl::StrFormat("%s %s", Spell(device), held->second.text),
+                        held->second.remedy);
 }
 
 void RequireOverride(const Context&, Draft& draft, size_t i) {
@@ -127,10 +167,10 @@ void WarnReset(const Context& context, Draft& draft, size_t i) {
   }
 }
 
-constexpr std::array<MemberRule, 11> kRules = {
-    RequireGroup,    RefuseNoiommu,     RefuseForeign,   RefuseVf,
-    RefusePfWithVfs, RefuseBootDisplay, RequireOverride, RefuseReserved,
-    RefuseDead,      RefuseWideAddress, WarnReset,
+constexpr std::array<MemberRule, 14> kRules = {
+    RequireGroup,      RefuseNoiommu,     RefuseForeign,       RefuseVf,        RefusePfWithVfs,
+    RefuseBootDisplay, RefuseFrameBuffer, RefuseUnknownDriver, RequireOverride, RefuseReserved,
+    RefuseDenied,      RefuseDead,        RefuseWideAddress,   WarnReset,
 };
 
 // A member that the group lists and that could not be read, or not be told to be in it, may be
@@ -211,7 +251,8 @@ void RefuseUnlessOverruled(const Context& context, Draft& draft, Code code, cons
                                  .group = draft.plan.group,
                                  .address = member.address,
                                  .text = text + "; overruled by guard.override",
-                                 .remedy = std::move(remedy)});
+                                 .remedy = std::move(remedy),
+                                 .overruled = true});
 }
 
 }  // namespace vfio_agent

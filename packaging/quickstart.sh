@@ -64,7 +64,7 @@ build_failed() {
 start_node() {
   local line
   work=$(mktemp -d)
-  mkdir "$work"/{node,device-plugins,state}
+  mkdir "$work"/{node,kubelet,device-plugins,state}
   mkfifo "$work/ready"
   "$build/test/sim/sim-node" --machine "$machine" --mount "$work/node" \
     >"$work/ready" 2>"$work/node.log" &
@@ -86,7 +86,8 @@ ask() {
 start_kubelet() {
   local line
   coproc KUBELET {
-    exec "$build/test/kubelet/fake-kubelet" --dir "$work/device-plugins" 2>"$work/kubelet.log"
+    exec "$build/test/kubelet/fake-kubelet" --dir "$work/device-plugins" \
+      --root-dir "$work/kubelet" 2>"$work/kubelet.log"
   }
   kubelet=$KUBELET_PID
   read -r -t 30 line <&"${KUBELET[0]}" || fail "the fake kubelet did not start: $(cat "$work/kubelet.log")"
@@ -94,9 +95,9 @@ start_kubelet() {
 }
 
 start_daemon() {
-  echo "vfio-agent run --root NODE --device-plugin-dir … --state-dir …"
+  echo "vfio-agent run --root NODE --device-plugin-dir … --kubelet-root-dir … --state-dir …"
   "$agent" run --root "$work/node" --device-plugin-dir "$work/device-plugins" \
-    --state-dir "$work/state" 2>"$work/daemon.log" &
+    --kubelet-root-dir "$work/kubelet" --state-dir "$work/state" 2>"$work/daemon.log" &
   daemon=$!
   ask wait "$resource" "$gpus" 60
   grep 'event=bind_done' "$work/daemon.log" | sed -E 's/^ts=[^ ]* level=[a-z]* /  /'

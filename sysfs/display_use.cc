@@ -84,20 +84,20 @@ std::vector<MemoryClaim> ParseIomem(std::string_view iomem) {
   return claims;
 }
 
-HostDisplay ReadHostDisplay(const Tree& tree) {
-  HostDisplay display{.console = FindConsole(tree)};
+HostDisplay ReadHostDisplay(const Tree& tree) { return {.console = FindConsole(tree)}; }
+
+std::vector<MemoryClaim> ReadMemoryClaims(const Tree& tree) {
   const absl::StatusOr<std::string> iomem = ReadProcText(tree, kIomem);
-  if (iomem.ok()) display.claims = ParseIomem(*iomem);
-  return display;
+  return iomem.ok() ? ParseIomem(*iomem) : std::vector<MemoryClaim>();
 }
 
 std::vector<Use> ClaimUses(const Tree& tree, const PciAddress& address,
-                           const HostDisplay& display) {
+                           const std::vector<MemoryClaim>& claims) {
   std::vector<Use> uses;
-  if (display.claims.empty()) return uses;
+  if (claims.empty()) return uses;
   const std::vector<Range> regions = ReadRegions(tree, address);
   // The outermost is enough: BOOTFB and efifb stand for the same memory.
-  for (const MemoryClaim& claim : display.claims) {
+  for (const MemoryClaim& claim : claims) {
     const bool inside = std::ranges::any_of(regions, [&claim](const Range& region) {
       return claim.first <= region.last && claim.last >= region.first;
     });

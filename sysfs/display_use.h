@@ -21,7 +21,6 @@ struct MemoryClaim {
 };
 
 struct HostDisplay {
-  std::vector<MemoryClaim> claims;
   std::string console;  // the virtual terminal driver that draws into fb0: "vtcon1"; or empty
   bool operator==(const HostDisplay&) const = default;
 };
@@ -30,11 +29,14 @@ struct HostDisplay {
 // addresses as zero: that says nothing, and no claim is returned.
 std::vector<MemoryClaim> ParseIomem(std::string_view iomem);
 
+std::vector<MemoryClaim> ReadMemoryClaims(const Tree& tree);
+
 HostDisplay ReadHostDisplay(const Tree& tree);
 
 // A claim on one of the function's regions keeps vfio-pci from mapping it, whether or not a driver
 // is bound.
-std::vector<Use> ClaimUses(const Tree& tree, const PciAddress& address, const HostDisplay& display);
+std::vector<Use> ClaimUses(const Tree& tree, const PciAddress& address,
+                           const std::vector<MemoryClaim>& claims);
 
 std::vector<Use> ConsoleUses(const Below& below, const HostDisplay& display);
 

@@ -73,6 +73,10 @@ IommuFacts ReadIommuFacts(const Tree& tree, int grouped_devices, int noiommu_gro
     facts.state = IommuState::kOn;
     if (facts.kind == IommuKind::kNone) facts.kind = IommuKind::kOther;
     facts.evidence.push_back("PCI functions have a group");
+    if (facts.unsafe_interrupts) {
+      facts.evidence.push_back(
+          "vfio_iommu_type1 has allow_unsafe_interrupts=Y: a guest can send the host interrupts");
+    }
     return facts;
   }
   if (noiommu_groups > 0) {

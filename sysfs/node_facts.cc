@@ -4,6 +4,7 @@
 
 #include "absl/strings/numbers.h"
 #include "sysfs/config_space.h"
+#include "sysfs/display_use.h"
 #include "sysfs/paths.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
@@ -77,6 +78,21 @@ std::set<std::string> ReadVfioNodes(const Tree& tree) {
   return nodes;
 }
 
+// One look at proc/iomem, and at the regions of display adapters only if there is a claim at all.
+std::map<PciAddress, FrameBuffer> ReadFrameBuffers(const Tree& tree,
+                                                   const std::vector<PciDevice>& devices) {
+  constexpr uint8_t kDisplay = 0x03;
+  std::map<PciAddress, FrameBuffer> found;
+  const std::vector<MemoryClaim> claims = ReadMemoryClaims(tree);
+  if (claims.empty()) return found;
+  for (const PciDevice& device : devices) {
+    if (device.class_code >> 16 != kDisplay) continue;
+    const std::vector<Use> uses = ClaimUses(tree, device.address, claims);
+    if (!uses.empty()) found[device.address] = {uses.front().text, uses.front().remedy};
+  }
+  return found;
+}
+
 }  // namespace
 
 absl::StatusOr<NodeFacts> TakeNodeFacts(const Tree& tree, ConfigReader& config,
@@ -95,6 +111,7 @@ absl::StatusOr<NodeFacts> TakeNodeFacts(const Tree& tree, ConfigReader& config,
   facts.iommu = ReadIommuFacts(tree, grouped, static_cast<int>(noiommu));
   facts.drivers = ListSet(tree, kDriversDir);
   facts.vfio_nodes = ReadVfioNodes(tree);
+  facts.frame_buffers = ReadFrameBuffers(tree, facts.devices);
   return facts;
 }
 

@@ -26,6 +26,14 @@ struct GroupFacts {
   bool operator==(const GroupFacts&) const = default;
 };
 
+// The firmware's boot console holds part of a display adapter's memory (efifb, simpledrm, …), so
+// that vfio-pci cannot map it, bound or not.
+struct FrameBuffer {
+  std::string text;    // completes "<device> …"
+  std::string remedy;  // how to be rid of it
+  bool operator==(const FrameBuffer&) const = default;
+};
+
 struct NodeFacts {
   std::vector<PciDevice> devices;  // sorted by address
   std::map<int, GroupFacts> groups;
@@ -33,6 +41,7 @@ struct NodeFacts {
   ModuleFacts modules;
   std::set<std::string> drivers;     // names below sys/bus/pci/drivers
   std::set<std::string> vfio_nodes;  // below dev/vfio: "vfio", "26", "noiommu-0", "devices/vfio0"
+  std::map<PciAddress, FrameBuffer> frame_buffers;
   std::vector<std::string> skipped;  // entries that are no devices, and why, one line each
 
   bool operator==(const NodeFacts&) const = default;

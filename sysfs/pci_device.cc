@@ -247,6 +247,7 @@ absl::StatusOr<PciDevice> ReadPciDevice(const Tree& tree, ConfigReader& config,
   ReadConfig(reader, config, *dir, device);
   // Behind the header, which tells bridges: their power is nobody's concern here.
   if (!device.IsBridge()) device.d3cold_allowed = reader.Flag("d3cold_allowed");
+  device.removable = reader.Text("removable").is("removable");
   ReadPath(*dir, device);
   if (!device.errors.empty() && !tree.Exists(DeviceDir(address))) {
     return absl::NotFoundError(

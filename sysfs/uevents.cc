@@ -1,18 +1,43 @@
 #include "sysfs/uevents.h"
 
+#include <fcntl.h>
 #include <libudev.h>
+#include <linux/nsfs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <utility>
 
+#include "sysfs/fd.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
+namespace {
+
+// The kernel sends its events to the network namespaces of its first user namespace alone
+// (lib/kobject_uevent.c, uevent_net_init). That one has a fixed number (PROC_USER_INIT_INO,
+// include/linux/proc_ns.h). Where the owner is not to be seen it is above this process: most
+// likely the first.
+bool EventsComeHere() {
+  constexpr ino_t kFirst = 0xEFFFFFFDU;
+  const Fd network(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+  const Fd owner(network.valid() ? ::ioctl(network.get(), NS_GET_USERNS) : -1);
+  struct stat file = {};
+  return !owner.valid() || ::fstat(owner.get(), &file) != 0 || file.st_ino == kFirst;
+}
+
+}  // namespace
 
 Uevents::Uevents(Udev udev, Monitor monitor)
     : udev_(std::move(udev)), monitor_(std::move(monitor)) {}
 
 absl::StatusOr<Uevents> Uevents::Open() {
+  if (!EventsComeHere()) {
+    return absl::UnavailableError(
+        "the network namespace belongs to a user namespace of its own, to which the kernel sends "
+        "no events");
+  }
   Udev udev(::udev_new(), ::udev_unref);
   if (udev == nullptr) return absl::UnavailableError("libudev gave no context");
   Monitor monitor(::udev_monitor_new_from_netlink(udev.get(), "kernel"), ::udev_monitor_unref);

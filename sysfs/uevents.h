@@ -2,7 +2,8 @@
 //
 // The only user of libudev. A wake-up and nothing else: no fact is taken from an event, the
 // whole picture is read anew. Uses the *kernel's* netlink group, which needs no udev daemon.
-// A pod with a network namespace of its own may get no events; the timer is the fallback.
+// A network namespace of its own gets them as well, one in a user namespace of its own does not:
+// the timer is the fallback.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,8 @@ namespace vfio_agent {
 
 class Uevents {
  public:
-  // Listens for the subsystems pci, vfio and vfio-dev. Unavailable where netlink is refused.
+  // Listens for the subsystems pci, vfio and vfio-dev. Unavailable where netlink is refused, or no
+  // events come.
   static absl::StatusOr<Uevents> Open();
 
   int fd() const;

@@ -75,11 +75,10 @@ void AddManaged(const Below& below, std::vector<Use>& uses) {
   }
 }
 
-// All uses but those by processes. Without a driver nothing can use a function; the memory that
-// the boot console holds is its own matter.
+// All uses but those by processes. Without a driver nothing can use a function.
 std::vector<Use> UsesOf(const Tree& tree, const PciDevice& device, const Below& below,
                         const Host& host) {
-  std::vector<Use> uses = ClaimUses(tree, device.address, host.display);
+  std::vector<Use> uses;
   if (!device.driver) return uses;
   Append(uses, NetworkUses(tree, device, below, host.network));
   Append(uses, StorageUses(tree, below, host.storage));

@@ -98,17 +98,20 @@ check_examples() {
 # The name by which a heading is linked to.
 anchors() { sed -nE 's/^#+ //p' "$1" | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9_\n-'; }
 
+# leads DOCUMENT TARGET: a heading, a file, or a heading of a file.
+leads() {
+  local file=$1
+  [[ $2 == \#* ]] || file=$(dirname "$1")/${2%%#*}
+  [[ -e $file ]] || return 1
+  [[ $2 != *\#* ]] || anchors "$file" | grep -qxF -- "${2#*#}"
+}
+
 check_links() {
   local document target
   for document in "$@"; do
-    anchors "$document" >"$work/anchors"
     while read -r target; do
-      case $target in
-        \#*) grep -qxF -- "${target#\#}" "$work/anchors" && continue ;;
-        http*) continue ;;
-        *) [[ -e $(dirname "$document")/$target ]] && continue ;;
-      esac
-      complain "$document: the link to $target leads nowhere"
+      [[ $target == http* ]] || leads "$document" "$target" ||
+        complain "$document: the link to $target leads nowhere"
     done < <(grep -oE '\]\([^)]+\)' "$document" | sed -E 's/^..(.*).$/\1/' | sort -u)
   done
 }

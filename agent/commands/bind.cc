@@ -75,7 +75,8 @@ Refusal Failure(const JobEvent& event, const Session& session) {
 void TakeFailure(const JobEvent& event, const Session& session, std::vector<Line>& lines) {
   const auto line = std::ranges::find_if(
       lines, [&event](const Line& l) { return l.group->group == event.job.group; });
-  line->result = Result::kFailed;
+  // A holder that only the kernel knew of: refused like the others.
+  line->result = event.code == Code::kHeld ? Result::kRefused : Result::kFailed;
   line->reasons.push_back(Failure(event, session));
 }
 
@@ -84,7 +85,15 @@ void Carry(std::vector<Line>& lines, Session& session, const Picture& picture) {
   const std::string boot_id = session.OpenJournal().boot_id();
   for (const Line& line : lines) {
     if (line.result != Result::kBound) continue;
+    for (const Refusal& warning : line.group->warnings) Log(WarningSeen(warning));
     jobs.push_back(MakeBindJob(*line.group, picture.facts, picture.custody, boot_id));
+  }
+  // What was cut off half-way, be it on its way back, and is bound all the same: taken for good.
+  for (Job& job : FinishedWork(picture)) {
+    const bool asked = std::ranges::any_of(lines, [&job](const Line& line) {
+      return line.result == Result::kAlready && line.group->group == job.group;
+    });
+    if (asked) jobs.push_back(std::move(job));
   }
   for (const JobEvent& event : RunJobs(std::move(jobs), session)) {
     if (!event.status.ok()) TakeFailure(event, session, lines);

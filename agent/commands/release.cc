@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/commands.h"
+#include "agent/daemon_lock.h"
 #include "agent/exit_code.h"
 #include "agent/json.h"
 #include "agent/log.h"
@@ -53,10 +54,13 @@ std::vector<Line> Carry(std::vector<GroupRelease> releases, Session& session,
     Log(JobEnded(event, DriversNow(session.tree(), event.job), "left as it is"));
     const auto line = std::ranges::find_if(
         lines, [&event](const Line& l) { return l.release.group == event.job.group; });
-    line->failures.push_back({.code = event.code,
-                              .group = event.job.group,
-                              .text = Message(event.status),
-                              .remedy = RemedyOf(event)});
+    // A holder that only the kernel knew of: refused like the others.
+    std::vector<Refusal>& reasons =
+        event.code == Code::kHeld ? line->release.refusals : line->failures;
+    reasons.push_back({.code = event.code,
+                       .group = event.job.group,
+                       .text = Message(event.status),
+                       .remedy = RemedyOf(event)});
   }
   return lines;
 }
@@ -112,6 +116,11 @@ int ReleaseCommand(Session& session) {
     return kExitUsage;
   }
   SetAsideOrPrint(session, *picture);
+  if (const pid_t daemon = DaemonLock::Running(session.settings().state_dir); daemon != 0) {
+    PrintError(absl::StrFormat(
+        "a daemon (pid %d) is at work: it takes back at once what its configuration selects",
+        daemon));
+  }
   session.InquireFor(*wanted, *picture);
   if (!picture->custody.inquiry->use.processes_known) {
     PrintError(

@@ -12,7 +12,8 @@ int RunCommand(Session& session) {
   }
   Agent agent(session);  // keeps the node until what is to be released is
   const int exit_code = agent.Run();
-  if (exit_code != kExitDone || session.settings().on_exit == OnExit::kKeep) return exit_code;
+  const bool release = agent.has_node() && session.settings().on_exit == OnExit::kRelease;
+  if (exit_code != kExitDone || !release) return exit_code;
   return ReleaseCommand(session);
 }
 

@@ -20,7 +20,8 @@ vfio_agent_library(agent
   SOURCES agent.cc child.cc command_line.cc config.cc config_resources.cc daemon_lock.cc event.cc
           executor.cc explanation.cc files.cc group_lock.cc inquiry.cc job.cc jobs.cc journal.cc json.cc log.cc loop.cc
           one_shot.cc override_reader.cc record_text.cc pci_class.cc report.cc retries.cc session.cc
-          settings.cc signals.cc table.cc transitions.cc use_reader.cc work.cc yaml.cc yaml_dump.cc
+          settings.cc signals.cc table.cc throttle.cc transitions.cc use_reader.cc work.cc yaml.cc
+          yaml_dump.cc
           commands/bind.cc commands/common.cc commands/config.cc commands/explain.cc
           commands/list.cc commands/plan.cc commands/release.cc commands/run.cc
   PUBLIC vfio_agent::deviceplugin nlohmann_json::nlohmann_json ${vfio_agent_yaml_archive}

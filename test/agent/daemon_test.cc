@@ -126,6 +126,28 @@ TEST_CASE("SIGHUP reads the configuration anew, and a wrong one is refused while
   CHECK(Eventually([&] { return node.DriverOf("0000:65:00.0") == "vfio-pci"; }, kLong));
 }
 
+TEST_CASE("SIGHUP does not move the journal of a daemon that is at work", "[node]") {
+  const Node node("cases/VIA-05");
+  const auto write = [&node](const std::string& state_dir, const std::string& mode) {
+    return node.dir().Write("config.yaml", "stateDir: " + node.dir().path() + "/" + state_dir +
+                                               "\nmode: " + mode + "\n");
+  };
+  const std::string config = write("first", "vm-passthrough");
+  Daemon daemon({"--root", node.root(), "--config", config, "--device-plugin-dir",
+                 node.kubelet_dir(), "--resync", "200ms"});
+  REQUIRE_FALSE(daemon.WaitForLine({"event=group_ready"}, kLong).empty());
+  write("second", "container");
+  daemon.Signal(SIGHUP);
+  REQUIRE_FALSE(daemon.WaitForLine({"event=group_left"}, kLong).empty());
+  write("second", "vm-passthrough");
+  daemon.Signal(SIGHUP);
+  REQUIRE(Eventually([&] { return daemon.CountLines({"event=group_ready"}) == 2; }, kLong));
+  daemon.Signal(SIGTERM);
+  CHECK(daemon.WaitForEnd(kLong) == 0);
+  INFO(daemon.Log());
+  CHECK(daemon.CountLines({"event=adopted"}) == 0);  // it knows what is its own
+}
+
 TEST_CASE("nothing is said twice while nothing changes", "[node][grpc]") {
   const Node node("cases/VIA-17");
   Daemon daemon(node.DaemonArguments({"--resync", "20ms", "--log-level", "debug"}));

@@ -177,6 +177,17 @@ TEST_CASE("an agent that starts while a child of the one before is at work waits
   CHECK_THAT(node.Writes(), !Catch::Contains("vfio-pci/unbind"));
 }
 
+TEST_CASE("a driver_override that is slow to read once keeps its group no longer than that",
+          "[node]") {
+  const Node node("cases/VIA-05",
+                  "faults: [{device: \"0000:01:00.0\", op: \"read:driver_override\", delay: "
+                  "400ms, once: true}]\n");
+  const Daemon daemon(node.DaemonArguments({"--resync", "1h"}));
+  INFO(daemon.Log());
+  REQUIRE_FALSE(daemon.WaitForLine({"event=group_refused", "unbind-stuck"}, kLong).empty());
+  CHECK(Eventually([&] { return node.DriverOf("0000:01:00.1") == "vfio-pci"; }, kLong));
+}
+
 TEST_CASE("bind beside a process that is at work on the group writes nothing and says so",
           "[node]") {
   const Node node("cases/VIA-05",

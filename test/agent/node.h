@@ -21,21 +21,18 @@ class Node {
  public:
   // `machine`: a file below test/machines, without ".yaml". `scenario`: YAML, may be empty.
   explicit Node(const std::string& machine, const std::string& scenario = "") {
-    std::vector<std::string> arguments = {"--machine",
-                                          std::string(MACHINES) + "/" + machine + ".yaml"};
-    if (!scenario.empty()) {
-      arguments.insert(arguments.end(), {"--scenario", dir_.Write("scenario.yaml", scenario)});
-    }
-    auto mount = sim::SimMount::Start(std::move(arguments));
-    INFO(mount.status());
-    REQUIRE(mount.ok());
-    mount_ = *std::move(mount);
-    std::filesystem::create_directory(kubelet_dir());
+    Start(std::string(MACHINES) + "/" + machine + ".yaml", scenario);
   }
+  // One that no file describes.
+  struct MachineText {
+    std::string yaml;
+  };
+  explicit Node(const MachineText& machine) { Start(dir_.Write("machine.yaml", machine.yaml), ""); }
 
   const std::string& root() const { return mount_->root(); }
   std::string kubelet_dir() const { return dir_.path() + "/dp"; }
   std::string kubelet_root() const { return dir_.path() + "/kl"; }
+  std::string state_dir() const { return dir_.path() + "/state"; }
   // One that runs and, until it is told of pods, says that none has anything.
   std::unique_ptr<FakeKubelet> StartKubelet(
       FakeKubelet::Generation generation = FakeKubelet::Generation::k136) const {
@@ -52,7 +49,7 @@ class Node {
 
   // Arguments that every subcommand needs here.
   std::vector<std::string> With(std::vector<std::string> words) const {
-    words.insert(words.end(), {"--root", root(), "--state-dir", dir_.path() + "/state"});
+    words.insert(words.end(), {"--root", root(), "--state-dir", state_dir()});
     return words;
   }
   ProgramResult Run(std::vector<std::string> words) const {
@@ -90,6 +87,18 @@ class Node {
   std::string Writes() const { return *mount_->Read(".log"); }
 
  private:
+  void Start(const std::string& machine_file, const std::string& scenario) {
+    std::vector<std::string> arguments = {"--machine", machine_file};
+    if (!scenario.empty()) {
+      arguments.insert(arguments.end(), {"--scenario", dir_.Write("scenario.yaml", scenario)});
+    }
+    auto mount = sim::SimMount::Start(std::move(arguments));
+    INFO(mount.status());
+    REQUIRE(mount.ok());
+    mount_ = *std::move(mount);
+    std::filesystem::create_directory(kubelet_dir());
+  }
+
   ScratchDir dir_;
   std::unique_ptr<sim::SimMount> mount_;
 };

@@ -100,7 +100,7 @@ bool SomeoneIsRegistered(const FakeResources& resources) {
 bool Measure(const std::vector<std::string>& words, const std::string& dir, bool lists,
              double seconds) {
   fs::create_directories(dir);
-  FakeKubelet kubelet({.dir = dir});
+  FakeKubelet kubelet({.dir = dir, .root_dir = dir + "/kubelet"});
   if (!kubelet.Start().ok()) return false;
   const pid_t pid = Start(words);
   const bool ready =
@@ -125,8 +125,8 @@ int Main(const std::vector<std::string>& trees, double seconds) {
   for (size_t i = 0; i < trees.size(); ++i) {
     const std::string dir = scratch + "/" + std::to_string(i);
     std::printf("tree=%s ", trees[i].c_str());
-    ok = Measure({VFIO_AGENT, "run", "--root", trees[i], "--device-plugin-dir", dir, "--state-dir",
-                  dir + "/state"},
+    ok = Measure({VFIO_AGENT, "run", "--root", trees[i], "--device-plugin-dir", dir,
+                  "--kubelet-root-dir", dir + "/kubelet", "--state-dir", dir + "/state"},
                  dir, true, seconds) &&
          ok;
   }

@@ -58,7 +58,7 @@ pid_t Start(std::vector<std::string> words) {
 
 // Starts the program beside a kubelet of its own and waits until it has registered.
 Figures Measure(const std::vector<std::string>& words, const std::string& dir) {
-  FakeKubelet kubelet({.dir = dir});
+  FakeKubelet kubelet({.dir = dir, .root_dir = dir + "/kubelet"});
   if (!kubelet.Start().ok()) std::abort();
   const absl::Time start = absl::Now();
   const pid_t pid = Start(words);
@@ -106,7 +106,7 @@ void Compare(const std::string& tree, const std::string& scratch) {
     std::filesystem::create_directories(dir);
     empty.push_back(Measure({EMPTY_PLUGIN, dir}, dir));
     agent.push_back(Measure({VFIO_AGENT, "run", "--root", tree, "--device-plugin-dir", dir,
-                             "--state-dir", dir + "/state"},
+                             "--kubelet-root-dir", dir + "/kubelet", "--state-dir", dir + "/state"},
                             dir));
   }
   const Figures a = MedianOf(agent), e = MedianOf(empty);

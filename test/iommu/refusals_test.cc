@@ -50,6 +50,46 @@ TEST_CASE("noiommu: a group that nothing isolates is not given away", "[iommu]")
   CHECK(node.Refusals() == "noiommu 0000:3b:00.0");
 }
 
+TEST_CASE("POWR-03: a card whose memory the boot console holds is refused, bound or not",
+          "[iommu]") {
+  OneGpu node;
+  node.facts.frame_buffers[At(kGpu)] = {"has its memory held by efifb", "video=efifb:off"};
+  CHECK(node.Refusals() == "in-use-display 0000:3b:00.0");
+  CHECK(DefaultPlan(node.facts).refusals[0].remedy == "video=efifb:off");
+  node.gpu.driver = "vfio-pci";
+  node.audio.driver = "vfio-pci";
+  CHECK(node.Refusals() == "in-use-display 0000:3b:00.0");
+}
+
+TEST_CASE("probe-refused: what vfio-pci's denylist has is refused before the kernel does it",
+          "[iommu]") {
+  OneGpu node;
+  node.gpu.vendor = 0x8086;
+  node.gpu.device = 0x37c8;
+  Policy policy;
+  policy.resources = {{.name = "intel.com/qat", .select = {{.vendor = uint16_t{0x8086}}}}};
+  const auto refusals = [&] { return Codes(MakePlan(node.facts, policy, {}).refusals); };
+  CHECK(refusals() == "probe-refused 0000:3b:00.0");
+  node.facts.iommu.denylist_disabled = true;
+  CHECK(refusals().empty());
+}
+
+TEST_CASE("driver-changed: a driver whose name cannot be told is not unbound", "[iommu]") {
+  OneGpu node;
+  node.audio.driver = "snd?hda";
+  CHECK(node.Refusals() == "driver-changed 0000:3b:00.1");
+}
+
+TEST_CASE("MISC-02: what is plugged in from outside is taken only by its very address", "[iommu]") {
+  OneGpu node;
+  node.gpu.removable = true;
+  CHECK(node.Refusals() == "excluded 0000:3b:00.0");
+  CHECK(DefaultPlan(node.facts).resources.empty());
+  Policy policy = DefaultPolicy();
+  policy.resources[0].select = {{.address = At(kGpu)}};
+  CHECK(MakePlan(node.facts, policy, TestNames()).refusals.empty());
+}
+
 TEST_CASE("boot-display: the adapter that the firmware started on is kept", "[iommu]") {
   OneGpu node;
   node.gpu.boot_vga = Fact<bool>(true);

@@ -48,14 +48,6 @@ std::string Resources(const MachineDevice& facts) {
 
 std::string Line(const std::string& text) { return text + "\n"; }
 
-// An attribute that keeps what is written to it, up to the first newline.
-Store Keeping(const DevicePtr& device, std::string MachineDevice::*field) {
-  return [device, field](std::string_view text, Call&) {
-    device->facts.*field = std::string(text.substr(0, text.find('\n')));
-    return 0;
-  };
-}
-
 }  // namespace
 
 std::string Kernel::PathOf(const MachineDevice& facts) const {
@@ -128,7 +120,11 @@ void Kernel::ShowPower(const DevicePtr& device) {
   };
   vfs_.File(path + "power_state", showing(&MachineDevice::power_state));
   vfs_.File(path + "d3cold_allowed", 0644, showing(&MachineDevice::d3cold_allowed),
-            Keeping(device, &MachineDevice::d3cold_allowed));
+            [this, device](std::string_view text, Call& call) {
+              if (const int error = Suffer(device, "d3cold", call)) return std::max(error, 0);
+              device->facts.d3cold_allowed = std::string(text.substr(0, text.find('\n')));
+              return 0;
+            });
   auto control = std::make_shared<std::string>("auto");
   vfs_.File(path + "power/control", 0644, Showing([control] { return Line(*control); }),
             [control](std::string_view text, Call&) {

@@ -104,7 +104,7 @@ void Kernel::AddVfioFiles(const DevicePtr& device) {
   }
   vfio_indices_.insert(index);
   device->vfio_index = index;
-  ShowGroupNode(*device->facts.group);
+  if (!faults_.Take(device->facts.address, "node")) ShowGroupNode(*device->facts.group);
   if (machine_.cdevs == Cdevs::kNone) return;
   const std::string name = absl::StrFormat("vfio%d", index);
   vfs_.Directory(device->path + "/vfio-dev/" + name);

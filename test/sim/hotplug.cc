@@ -17,6 +17,8 @@ void Kernel::Vanish(const DevicePtr& device) {
   }
   Detach(device);
   device->present = false;
+  // A device that comes has a pci_dev of its own, which may go to D3cold.
+  if (!device->facts.d3cold_allowed.empty()) device->facts.d3cold_allowed = "1";
   HideDevice(device);
   changed_.notify_all();
 }

@@ -30,29 +30,37 @@ struct Card : UseTree {
   }
 };
 
-TEST_CASE("the boot console's frame buffer in a function's memory is a use", "[sysfs]") {
-  Card card;
-  card.Write("proc/iomem", kInBar);
-  CHECK(card.Uses(kCard) ==
-        "display: has its memory d0000000-d02fffff held by efifb, the boot console's frame buffer");
-  CHECK(card.Remedy(kCard).find("video=efifb:off") != std::string::npos);
-  CHECK(card.Uses(kDisk).empty());
+// What is said of the boot console's memory on `address`, from the whole picture.
+FrameBuffer FrameBufferOf(const Card& card, const char* address) {
+  const auto& found = card.Facts().frame_buffers;
+  const auto entry = found.find(*PciAddress::Parse(address));
+  return entry == found.end() ? FrameBuffer{} : entry->second;
 }
 
-TEST_CASE("the frame buffer hinders a function without a driver as well", "[sysfs]") {
+TEST_CASE("the boot console's frame buffer in a display adapter's memory is seen", "[sysfs]") {
+  Card card;
+  card.Write("proc/iomem", kInBar);
+  CHECK(FrameBufferOf(card, kCard).text ==
+        "has its memory d0000000-d02fffff held by efifb, the boot console's frame buffer");
+  CHECK(FrameBufferOf(card, kCard).remedy.find("video=efifb:off") != std::string::npos);
+  CHECK(FrameBufferOf(card, kDisk).text.empty());
+}
+
+TEST_CASE("POWR-03: the frame buffer hinders a function without a driver as well", "[sysfs]") {
   Card card;
   card.Write("proc/iomem", kInBar).Remove(card.Real(kCard) + "/driver");
-  CHECK(card.Uses(kCard).starts_with("display: has its memory"));
+  CHECK(FrameBufferOf(card, kCard).text.starts_with("has its memory"));
 }
 
 TEST_CASE("a claim beside the function's memory is no use", "[sysfs]") {
   Card card;
   card.Write("proc/iomem", "cf000000-cfffffff : efifb\nd1000000-d1ffffff : simpledrm\n");
-  CHECK(card.Uses(kCard).empty());
+  CHECK(FrameBufferOf(card, kCard).text.empty());
   card.Write("proc/iomem", "cf000000-d0000000 : BOOTFB\n");
-  CHECK(card.Uses(kCard).starts_with("display: has its memory cf000000-d0000000 held by BOOTFB"));
+  CHECK(FrameBufferOf(card, kCard)
+            .text.starts_with("has its memory cf000000-d0000000 held by BOOTFB"));
   card.Write("proc/iomem", "d0ffffff-d1000000 : BOOTFB\n");
-  CHECK(card.Uses(kCard).starts_with("display: has its memory d0ffffff"));
+  CHECK(FrameBufferOf(card, kCard).text.starts_with("has its memory d0ffffff"));
 }
 
 TEST_CASE("addresses that the kernel hides claim nothing", "[sysfs]") {

@@ -1,12 +1,24 @@
 # The daemon and the fake kubelet that it registers with.
 
-# start_daemon ARGUMENT...: `vfio-agent run` in the background; its lines go to daemon.log.
+# start_daemon ARGUMENT...: `vfio-agent run` in the background. A case may set `daemon_log`, the file
+# that its lines go to, and `inside`, a command that runs it: "unshare -n".
+daemon_log=daemon.log
+inside=
 start_daemon() {
   mkdir -p "$TMP/plugins"
-  vfio-agent run --device-plugin-dir "$TMP/plugins" --state-dir "$STATE" --unbind-timeout 5s "$@" \
-    >"$TMP/daemon.log" 2>&1 &
-  daemon=$!
-  echo "$daemon" >>"$TMP/pids"
+  # shellcheck disable=SC2086
+  VFIO_AGENT_UNBIND_TIMEOUT=${VFIO_AGENT_UNBIND_TIMEOUT:-5s} in_background $inside vfio-agent run \
+    --device-plugin-dir "$TMP/plugins" --kubelet-root-dir "$TMP/kubelet" --state-dir "$STATE" "$@" \
+    >"$TMP/$daemon_log" 2>&1
+  daemon=$started_pid
+}
+
+# serve_chosen ARGUMENT...: a daemon with the configuration of the case, up to the point where a pod
+# could be admitted to one device of nvidia.com/chosen.
+serve_chosen() {
+  start_kubelet
+  start_daemon --config "$TMP/config.yaml" "$@"
+  expect_ask wait nvidia.com/chosen 1 30
 }
 
 # Hundredths of a second since boot.
@@ -27,10 +39,10 @@ stop_daemon() {
 # start_kubelet: commands go down one pipe, answers come up the other. Both are opened for reading
 # and writing, so that no end waits for the other to appear.
 start_kubelet() {
-  mkdir -p "$TMP/plugins"
+  mkdir -p "$TMP/plugins" "$TMP/kubelet"
   mkfifo "$TMP/ask" "$TMP/answer"
   exec 5<>"$TMP/ask" 6<>"$TMP/answer"
-  fake-kubelet --dir "$TMP/plugins" <&5 >&6 2>"$TMP/kubelet.log" &
+  fake-kubelet --dir "$TMP/plugins" --root-dir "$TMP/kubelet" <&5 >&6 2>"$TMP/kubelet.log" &
   echo $! >>"$TMP/pids"
   read_answer 15
   case $answer in *'"ready":true'*) ;; *) fail "the fake kubelet is not ready: $answer" ;; esac

@@ -3,6 +3,7 @@
 . /guest/machine.sh
 . /guest/expect.sh
 . /guest/kubelet.sh
+. /guest/trace.sh
 
 PCI=/sys/bus/pci
 TMP=/run/case
@@ -19,7 +20,7 @@ check() {
   cd "$TMP" || return
   echo "=== $1"
   echo "case: $1" >/dev/kmsg
-  ("$2") </dev/null
+  ("$2") </dev/null 7>&-
   status=$?
   why="the case ended with status $status"
   [ -e why ] && read -r why <why
@@ -34,7 +35,7 @@ check() {
 
 verdict() {
   verdicts=$((verdicts + 1))
-  echo "$1" >/dev/ttyS1
+  echo "$1" >&7
   uptime=$(cut -d' ' -f1 /proc/uptime)
   echo "--- $uptime s: $1"
 }
@@ -50,8 +51,10 @@ show_failure() {
   dmesg | tac | sed '/ case: /q' | tac
 }
 
+# stty waits for the line to be sent.
 finish() {
-  echo "done $verdicts" >/dev/ttyS1
+  echo "done $verdicts" >&7
+  stty -F /dev/ttyS1 cs8
   poweroff -f
 }
 
@@ -107,6 +110,28 @@ machine_state() {
   ls -l "$PCI"/devices/*/driver | sed 's/.* \(\/.*\)/\1/'
 }
 
+# later COMMAND...: to be done after the case, however it ends; the last one first.
+later() {
+  touch "$TMP/later"
+  { echo "$*" && cat "$TMP/later"; } >"$TMP/later.new" && mv "$TMP/later.new" "$TMP/later"
+}
+
+# in_background COMMAND...: `started_pid` is its process; ended after the case at the latest.
+in_background() {
+  "$@" &
+  started_pid=$!
+  echo "$started_pid" >>"$TMP/pids"
+}
+
+# open_node NODE: a process has it open until it is ended. A shell takes the standard input of what
+# it starts in the background from /dev/null, so the inner one has to open it.
+open_node() {
+  # shellcheck disable=SC2016
+  in_background sh -c 'exec sleep 1000 <"$0"' "$1"
+  until_true 10 is_called "$started_pid" sleep || fail "nothing has $1 open"
+}
+is_called() { read -r comm <"/proc/$1/comm" && [ "$comm" = "$2" ]; }
+
 # hold ADDRESS: a virtual machine has the device open, until let_go.
 hold() {
   group_of "$1"
@@ -121,11 +146,18 @@ let_go() {
   wait "$holder" || fail "vfio-probe: $(tail -n 1 "$TMP/probe.log")"
 }
 
+no_agent() { ! pidof vfio-agent >/dev/null; }
+
 # Back to what HOST_DRIVERS says, by hand, whatever the case did; and vfio out of the kernel.
 restore_machine() {
   if [ -e "$TMP/pids" ]; then
     while read -r pid; do kill -KILL "$pid" 2>/dev/null; done <"$TMP/pids"
   fi
+  # Children of a daemon that was ended go on with their plan.
+  killall -q -KILL vfio-agent
+  until_true 20 no_agent || echo "!!! a vfio-agent does not end"
+  [ ! -e "$TMP/later" ] || . "$TMP/later"
+  stop_counting
   read -r count <"$PCI/devices/$PHYSICAL_FUNCTION/sriov_numvfs"
   [ "$count" = 0 ] || echo 0 >"$PCI/devices/$PHYSICAL_FUNCTION/sriov_numvfs"
   for entry in $HOST_DRIVERS; do

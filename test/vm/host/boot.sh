@@ -12,9 +12,11 @@ boot() {
   shift 3
   mkdir -p "$dir"
   : >"$dir/results.log"
+  truncate -s 0 "$dir/disk.img" && truncate -s 16M "$dir/disk.img"
   LD_PRELOAD=$fakepci qemu-system-x86_64 "${machine[@]}" \
     -kernel "$kernel/boot/vmlinuz-$release" -initrd "$image" \
     -append "$kernel_arguments VM_SUITE=$suite $*" \
+    -drive "if=none,id=disk,format=raw,file=$dir/disk.img" \
     -serial "file:$dir/serial.log" -serial "file:$dir/results.log" \
     </dev/null >"$dir/qemu.log" 2>&1 {lock}>&- &
   qemu=$!

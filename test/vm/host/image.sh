@@ -3,9 +3,11 @@
 # Uncompressed: the emulated processor would take longer to unpack than the host to read.
 # Sourced by run.sh.
 
-# Drivers of the host side, loaded at boot; and vfio, which the agent has to load.
-host_modules=(e1000e e1000 snd_hda_intel nvme virtio_pci)
+# Drivers of the host side and its file system, loaded at boot; vfio, which the agent has to load;
+# and what a case loads.
+host_modules=(e1000e e1000 snd_hda_intel snd_hda_codec_generic nvme virtio_pci ext4 crc32c_generic)
 vfio_modules=(vfio vfio_iommu_type1 vfio_pci)
+case_modules=(bochs)
 
 # new_stage FILE: a folder beside FILE that becomes the guest's root, so all may enter it.
 new_stage() {
@@ -27,7 +29,7 @@ build_base() {
     [[ $module == busybox ]] || ln -s busybox "$stage/bin/$module"
   done
   depmod -b "$kernel" "$release"
-  for module in "${host_modules[@]}" "${vfio_modules[@]}"; do
+  for module in "${host_modules[@]}" "${vfio_modules[@]}" "${case_modules[@]}"; do
     modprobe -d "$kernel" -S "$release" --show-depends "$module"
   done | sed -n 's/^insmod //p' | sort -u | while read -r path; do
     install -D -m 644 "$path" "$stage/lib/modules/$release/${path#*/lib/modules/"$release"/}"

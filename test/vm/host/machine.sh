@@ -21,10 +21,13 @@ machine=(
 # A NIC alone below a port with ACS: a group of one.
 port lone 2.0 1 ,multifunction=on
 device e1000e,bus=lone
-# One card of two functions, without ACS between them: a group of two.
+# One card of two functions, without ACS between them: a group of two. The second plays sound, so
+# that its driver has something that a process can keep open.
 port card 2.1 2
 device e1000e,bus=card,addr=0.0,multifunction=on
-device intel-hda,bus=card,addr=0.1
+device intel-hda,bus=card,addr=0.1,id=sound
+machine+=(-audiodev none,id=silence)
+device hda-output,bus=sound.0,audiodev=silence
 # Two ports of one slot without ACS, a NIC below each: one group of four.
 port open0 3.0 3 ,multifunction=on,disable-acs=on
 port open1 3.1 4 ,disable-acs=on
@@ -42,10 +45,11 @@ port above-bridge 5.0 6
 device pcie-pci-bridge,bus=above-bridge,id=conventional
 device e1000,bus=conventional,addr=1.0
 device edu,bus=conventional,addr=2.0
-# A physical function with up to four virtual ones.
+# A physical function with up to four virtual ones, and a disk (boot() brings its file).
 port sriov 6.0 7
 device nvme-subsys,id=subsystem
-device nvme,bus=sriov,serial=vm,subsys=subsystem,sriov_max_vfs=4,sriov_vq_flexible=8,sriov_vi_flexible=4,max_ioqpairs=10,msix_qsize=6
+device nvme,id=nvme,bus=sriov,serial=vm,subsys=subsystem,sriov_max_vfs=4,sriov_vq_flexible=8,sriov_vi_flexible=4,max_ioqpairs=10,msix_qsize=6
+device nvme-ns,bus=nvme,drive=disk
 # Display controllers that are nobody's to give away; the last is the one the machine boots with.
 port display0 8.0 9
 port display1 9.0 10

@@ -32,6 +32,14 @@ host_drivers() {
 }
 check "every device is with its host driver" host_drivers
 
+multipath() {
+  name=$(cd /sys/devices/virtual/nvme-subsystem/* && echo nvme*n1)
+  [ -b "/dev/$name" ] || fail "/dev/$name is no disk"
+  set -- "$PCI/devices/$PHYSICAL_FUNCTION"/nvme/nvme*/nvme*c*n1
+  [ "$(cat "$1/hidden")" = 1 ] || fail "$1 is no hidden path"
+}
+check "the NVMe disk is a multipath disk, with a hidden path below its controller" multipath
+
 nvidia_ids() {
   read -r vendor <"$PCI/devices/$H100/vendor"
   read -r device <"$PCI/devices/$H100/device"

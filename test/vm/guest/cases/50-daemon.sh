@@ -69,9 +69,7 @@ check "the next daemon finds the devices bound and changes nothing" next_daemon
 
 sighup() {
   select_devices "$LONE_NIC"
-  start_kubelet
-  start_daemon --config "$TMP/config.yaml"
-  expect_ask wait nvidia.com/chosen 1 30
+  serve_chosen
   select_devices "$LONE_NIC" "$NODE1_NIC"
   kill -HUP "$daemon"
   expect_ask wait nvidia.com/chosen 2 30
@@ -81,9 +79,7 @@ check "SIGHUP makes the daemon take what the configuration selects now" sighup
 
 sighup_broken() {
   select_devices "$LONE_NIC"
-  start_kubelet
-  start_daemon --config "$TMP/config.yaml"
-  expect_ask wait nvidia.com/chosen 1 30
+  serve_chosen
   echo "resources: 7" >config.yaml
   kill -HUP "$daemon"
   until_true 20 said daemon.log 'config.yaml:1' || fail "the daemon does not say what is wrong"
@@ -95,9 +91,7 @@ check "a broken configuration at SIGHUP is reported and the earlier one stays" s
 # The question is asked first: the daemon may heal faster than a shell can type it.
 drift() {
   select_devices "$LONE_NIC"
-  start_kubelet
-  start_daemon --config "$TMP/config.yaml" --resync 1s
-  expect_ask wait nvidia.com/chosen 1 30
+  serve_chosen --resync 1s
   echo "wait nvidia.com/chosen 0 30" >&5
   bind_by_hand "$LONE_NIC" e1000e
   read_answer 40
@@ -110,9 +104,7 @@ check "a device that somebody bound to its host driver turns unhealthy and is ta
 # A hot unplug and its return, as far as the kernel's software goes.
 unplugged() {
   select_devices "$NODE1_NIC"
-  start_kubelet
-  start_daemon --config "$TMP/config.yaml" --resync 600s
-  expect_ask wait nvidia.com/chosen 1 30
+  serve_chosen --resync 600s
   echo 1 >"$PCI/devices/$NODE1_NIC/remove"
   expect_ask wait nvidia.com/chosen 0 20
   kill -0 "$daemon" || fail "the daemon ended"
@@ -130,3 +122,22 @@ uevent() {
   echo "# taken again after $(($(hundredths) - started)) hundredths of a second"
 }
 check "the kernel's event alone wakes the daemon" uevent
+
+# The second one has the same configuration and the same state directory, as in a rolling update.
+second_daemon() {
+  select_devices "$LONE_NIC"
+  serve_chosen
+  first=$daemon
+  count_writes
+  daemon_log=second.log
+  start_daemon --config config.yaml
+  until_true 20 said second.log "event=agent_waiting.*pid $first" ||
+    fail "the second daemon does not wait for the first"
+  expect_ask allocate nvidia.com/chosen "$LONE_NIC"
+  said second.log event=agent_started && fail "two daemons are at work"
+  kill "$first"
+  until_true 20 said second.log event=registered || fail "the second daemon does not take over"
+  expect_ask allocate nvidia.com/chosen "$LONE_NIC"
+  expect_no_writes
+}
+check "a second daemon waits, takes over when the first has ended, and writes nothing" second_daemon

@@ -1,0 +1,70 @@
+#include "agent/executor.h"
+
+#include <catch2/catch.hpp>
+
+#include "test/agent/program.h"
+#include "test/support/facts.h"
+#include "test/support/fake_tree.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr char kGpu[] = "0000:3b:00.0";
+
+// A bind that was planned while nvidia had the GPU.
+struct Planned {
+  FakeTree fake;
+  ScratchDir dir;
+  Journal journal{dir.path(), "boot"};
+  Job job{.group = 17,
+          .actions = {SetOverride{At(kGpu), "vfio-pci"}, Unbind{At(kGpu), "nvidia"},
+                      Probe{At(kGpu), "vfio-pci"}}};
+
+  explicit Planned(const std::string& driver_now) {
+    fake.Add({.address = kGpu, .driver = driver_now, .group = 17});
+    job.records[At(kGpu)] = {.address = At(kGpu), .boot_id = "boot", .this_boot = true};
+  }
+  Execution Run() {
+    const Tree tree = fake.Open();
+    return Execute(job, tree, journal, absl::Seconds(1), [](size_t) {});
+  }
+  size_t Records() const {
+    std::vector<Journal::Unreadable> unreadable;
+    return journal.Read(unreadable)->size();
+  }
+  std::string Override() const { return fake.Read(FakeTree::Of(kGpu, "driver_override")); }
+};
+
+TEST_CASE("a plan whose device has moved since is not begun: no record, no write", "[agent]") {
+  Planned plan(GENERATE("vfio-pci", "nouveau"));
+  const std::string before = plan.Override();
+  const Execution execution = plan.Run();
+  CHECK(absl::IsAborted(execution.outcome.status));
+  CHECK_THAT(std::string(execution.outcome.status.message()),
+             Catch::Contains("nothing was written"));
+  CHECK(execution.outcome.done == 0);
+  CHECK(plan.Records() == 0);
+  CHECK(plan.Override() == before);
+  CHECK(CodeOfFailure(plan.job.actions[0], execution.outcome.status) == Code::kDriverChanged);
+}
+
+TEST_CASE("what cannot be journalled is not begun", "[agent]") {
+  Planned plan("nvidia");
+  plan.journal = Journal(plan.dir.Write("no-directory", "") + "/state", "boot");
+  const std::string before = plan.Override();
+  const Execution execution = plan.Run();
+  CHECK(execution.outcome.refused);
+  CHECK(execution.code == Code::kPermissionDenied);
+  CHECK(plan.Override() == before);
+}
+
+TEST_CASE("a job without steps only closes its records", "[agent]") {
+  Planned plan("vfio-pci");
+  plan.job.actions.clear();
+  CHECK(plan.Run().outcome.status.ok());
+  std::vector<Journal::Unreadable> unreadable;
+  CHECK(plan.journal.Read(unreadable)->begin()->second.IsTaken());
+}
+
+}  // namespace
+}  // namespace vfio_agent

@@ -1,0 +1,73 @@
+// Two agents on one node, as for a moment in every rolling update: one works, the other waits.
+#include <csignal>
+#include <set>
+
+#include "absl/strings/str_format.h"
+#include "test/agent/fault_node.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr absl::Duration kLong = absl::Seconds(60);
+
+std::set<std::string> NamesIn(const std::string& dir) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
+    names.insert(entry.path().filename());
+  }
+  return names;
+}
+
+TEST_CASE("a second agent waits, touches nothing, and takes over when the first has ended",
+          "[matrix]") {
+  const int signal = GENERATE(SIGTERM, SIGKILL);
+  CAPTURE(signal);
+  const FaultNode node(2);
+  const auto kubelet = node.node().StartKubelet();
+  Daemon first(node.node().DaemonArguments());
+  REQUIRE(kubelet->WaitHealthy(kH100, 2, kLong));
+  const std::vector<std::string> writes = node.WritesOf(2);
+  const std::set<std::string> sockets = NamesIn(node.node().kubelet_dir());
+  const int registrations = kubelet->Resources().at(kH100).registrations;
+
+  const Daemon second(node.node().DaemonArguments());
+  const std::string holder = absl::StrFormat("holder=\"pid %d\"", first.pid());
+  REQUIRE_FALSE(second.WaitForLine({"event=agent_waiting", holder}, kLong).empty());
+  CHECK(NamesIn(node.node().kubelet_dir()) == sockets);
+  // Not even where there is something to do: that is the first one's.
+  node.node().Control("rebind 0000:01:00.1 snd_hda_intel");
+  REQUIRE(Eventually([&] { return node.IsTaken(1); }, kLong));
+  CHECK(first.CountLines({"event=bind_done", "group=1 "}) == 2);
+  CHECK(second.CountLines({"event="}) == 1);
+  CHECK(kubelet->Resources().at(kH100).registrations == registrations);
+  CHECK(node.WritesOf(2) == writes);
+
+  first.Signal(signal);
+  CHECK(first.WaitForEnd(kLong) == (signal == SIGTERM ? 0 : 128 + SIGKILL));
+  REQUIRE_FALSE(second.WaitForLine({"event=agent_started"}, kLong).empty());
+  CHECK(kubelet->WaitFor(
+      [&](const FakeResources& now) {
+        return now.at(kH100).registrations > registrations && now.at(kH100).Healthy() == 2;
+      },
+      kLong));
+  CHECK(second.CountLines({"event=agent_waiting"}) == 1);
+}
+
+TEST_CASE("SIGTERM ends an agent that waits at once, and the one at work goes on", "[matrix]") {
+  const FaultNode node(1);
+  const auto kubelet = node.node().StartKubelet();
+  const Daemon first(node.node().DaemonArguments());
+  REQUIRE(kubelet->WaitHealthy(kH100, 1, kLong));
+  const std::string writes = node.node().Writes();
+  const auto on_exit = GENERATE(as<std::string>(), "keep", "release");
+  Daemon second(node.node().DaemonArguments({"--on-exit", on_exit}));
+  REQUIRE_FALSE(second.WaitForLine({"event=agent_waiting"}, kLong).empty());
+  second.Signal(SIGTERM);
+  CHECK(second.WaitForEnd(absl::Seconds(2)) == 0);
+  CHECK(node.IsTaken(1));
+  CHECK(node.node().Writes() == writes);
+  CHECK(kubelet->WaitHealthy(kH100, 1, kLong));
+}
+
+}  // namespace
+}  // namespace vfio_agent

@@ -1,0 +1,138 @@
+# The kernel's events: when they are heard, from which namespaces, and what a storm of them costs.
+# The resync is far away in all cases: what the daemon sees it was told of.
+
+# lose_chosen: somebody unbinds the device by hand. Sets `after`: the hundredths of a second from the
+# kernel's answer to that until the kubelet has heard that it is unhealthy. No process is started
+# in between.
+lose_chosen() {
+  echo "wait nvidia.com/chosen 0 $1" >&5
+  read -r begun _ </proc/uptime
+  echo "$LONE_NIC" >"$PCI/drivers/vfio-pci/unbind"
+  read -r unbound _ </proc/uptime
+  read -t 60 -r answer <&6 || fail "no answer from the fake kubelet"
+  read -r heard _ </proc/uptime
+  after=$((${heard%.*}${heard#*.} - ${unbound%.*}${unbound#*.}))
+  echo "# unbinding took $((${unbound%.*}${unbound#*.} - ${begun%.*}${begun#*.})) hundredths of a" \
+    "second, the kubelet heard $after after that: $answer"
+}
+
+# expect_heard: the kubelet hears of the loss, and the device is taken again.
+expect_heard() {
+  lose_chosen 30
+  case $answer in *'"ok":true'*) ;; *) fail "the kernel's event went unheard: $answer" ;; esac
+  expect_ask wait nvidia.com/chosen 1 30
+  expect_usable "$LONE_NIC"
+}
+
+seen_at_once() {
+  select_devices "$LONE_NIC"
+  serve_chosen --resync 1h
+  best=1000
+  for _ in 1 2 3 4 5; do
+    expect_heard
+    [ "$after" -ge "$best" ] || best=$after
+  done
+  echo "# the best of five: $best hundredths of a second"
+  [ "$best" -le 30 ] || fail "the kubelet never heard it before $best hundredths of a second"
+}
+check "an unbind by hand is with the kubelet at once, the resync being an hour away" seen_at_once
+
+own_network() {
+  select_devices "$LONE_NIC"
+  inside="unshare -n"
+  serve_chosen --resync 1h
+  expect_heard
+}
+check "kernel events reach a daemon with a network namespace of its own" own_network
+
+# With a process namespace of its own it cannot see the holders, and says so.
+own_container() {
+  select_devices "$LONE_NIC"
+  inside="unshare -n -m -p -f --mount-proc"
+  serve_chosen --resync 1h
+  expect_said daemon.log "not all of them can be seen"
+  expect_heard
+}
+check "kernel events reach a daemon with network, mount and process namespaces of its own" \
+  own_container
+
+# The kernel sends events to the network namespaces of its first user namespace alone.
+own_users() {
+  load_vfio
+  select_devices "$LONE_NIC"
+  inside="unshare -U -r -n"
+  serve_chosen --resync 1h
+  expect_said daemon.log event=uevents_unavailable
+  lose_chosen 5
+  case $answer in *'"ok":true'*) fail "an event came, or it looked by itself" ;; esac
+  kill -KILL "$daemon"
+  start_daemon --config config.yaml --resync 1s
+  expect_ask wait nvidia.com/chosen 1 30
+  expect_heard
+}
+check "in a user namespace of its own a daemon says that no events come, and lives by the resync" \
+  own_users
+
+# The network namespace is what counts. Who owns it cannot be seen from below.
+own_users_host_network() {
+  load_vfio
+  select_devices "$LONE_NIC"
+  inside="unshare -U -r"
+  serve_chosen --resync 1h
+  said daemon.log event=uevents_unavailable && fail "it says that no events come"
+  expect_heard
+}
+check "kernel events reach a daemon in a user namespace that kept the host's network" \
+  own_users_host_network
+
+# settled: the daemon opens nothing any more.
+settled() {
+  total opens
+  last=$total
+  usleep 500000
+  total opens
+  [ "$total" = "$last" ]
+}
+
+# So what waited for a guest's end is taken up at the resync.
+open_and_close() {
+  select_devices "$LONE_NIC"
+  serve_chosen --resync 1h
+  count_opens
+  until_true 20 settled || fail "the daemon does not come to rest"
+  before=$total
+  hold "$LONE_NIC"
+  let_go
+  until_true 20 settled || fail "the daemon does not come to rest"
+  [ "$total" = "$before" ] || fail "the daemon opened $((total - before)) files"
+}
+check "the kernel sends no event when a guest opens or closes its group" open_and_close
+
+# Pictures are counted by the files that the kernel opens for the daemon.
+storm() {
+  select_devices "$LONE_NIC"
+  serve_chosen --resync 1h
+  count_opens
+  until_true 20 settled || fail "the daemon does not come to rest"
+  before=$total
+  echo change >"$PCI/devices/$NODE1_NIC/uevent"
+  until_true 20 settled || fail "the daemon does not come to rest"
+  picture=$((total - before))
+  [ "$picture" -gt 0 ] || fail "one event makes no picture"
+  before=$total
+  started=$(hundredths)
+  i=0
+  while [ "$i" -lt 10000 ]; do
+    echo change >"$PCI/devices/$NODE1_NIC/uevent"
+    i=$((i + 1))
+  done
+  took=$(($(hundredths) - started))
+  until_true 30 settled || fail "the daemon does not come to rest"
+  pictures=$(((total - before + picture - 1) / picture))
+  echo "# 10,000 events in $took hundredths of a second: $pictures pictures of $picture opens"
+  # One in 50 ms, one before and one after.
+  [ "$pictures" -le $((took / 5 + 2)) ] || fail "$pictures pictures in $took hundredths of a second"
+  expect_ask allocate nvidia.com/chosen "$LONE_NIC"
+  [ "$(grep -c . daemon.log)" -lt 20 ] || fail "the storm fills the log"
+}
+check "a storm of 10,000 events costs one picture in 50 ms at most" storm
