@@ -3,7 +3,10 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <string_view>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "agent/files.h"
 #include "sysfs/status.h"
@@ -11,8 +14,10 @@
 namespace vfio_agent {
 namespace {
 
+constexpr std::string_view kPrefix = "group-";
+
 std::string PathOf(const std::string& state_dir, int group) {
-  return absl::StrFormat("%s/locks/group-%d", state_dir, group);
+  return absl::StrFormat("%s/locks/%s%d", state_dir, kPrefix, group);
 }
 
 // Of the open file description (F_OFD_*), which children inherit; and it can be asked about.
@@ -38,6 +43,21 @@ bool IsGroupLocked(const std::string& state_dir, int group) {
   const Fd fd(::open(PathOf(state_dir, group).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   struct flock lock = Whole();
   return fd.valid() && ::fcntl(fd.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+std::set<int> LockedGroups(const std::string& state_dir) {
+  std::set<int> locked;
+  std::error_code error;  // no directory: nobody has ever locked a group
+  std::filesystem::directory_iterator entry(state_dir + "/locks", error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    int group = 0;
+    if (!name.starts_with(kPrefix) || !absl::SimpleAtoi(name.substr(kPrefix.size()), &group)) {
+      continue;
+    }
+    if (IsGroupLocked(state_dir, group)) locked.insert(group);
+  }
+  return locked;
 }
 
 }  // namespace vfio_agent

@@ -1,6 +1,7 @@
 // GroupLock: one process at a time writes to a group, also one of an agent that has ended.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -14,5 +15,7 @@ absl::StatusOr<Fd> LockGroup(const std::string& state_dir, int group);
 
 // True while some process is at work on the group. Takes no lock.
 bool IsGroupLocked(const std::string& state_dir, int group);
+// All of those.
+std::set<int> LockedGroups(const std::string& state_dir);
 
 }  // namespace vfio_agent

@@ -10,6 +10,8 @@ namespace vfio_agent {
 namespace {
 
 constexpr absl::Duration kUsePatience = absl::Seconds(2);
+// More for each device: a machine that is slow for being busy does not hang.
+constexpr absl::Duration kUsePatienceEach = absl::Milliseconds(20);
 constexpr absl::Duration kKubeletPatience = absl::Seconds(1);
 // A kubelet that does not answer would otherwise hold up every picture.
 constexpr absl::Duration kKubeletPause = absl::Seconds(5);
@@ -42,7 +44,9 @@ PodClaims Inquirer::AskKubelet(const Tree& tree, const Settings& settings) {
 
 Inquiry Inquirer::Ask(const Tree& tree, const NodeFacts& facts, const Question& question,
                       const Custody& custody, const Settings& settings) {
-  Inquiry inquiry{.use = uses_.Read(tree, facts, question.unbound, question.groups, kUsePatience)};
+  const auto devices = static_cast<int64_t>(question.unbound.size());
+  Inquiry inquiry{.use = uses_.Read(tree, facts, question.unbound, question.groups,
+                                    kUsePatience + devices * kUsePatienceEach)};
   inquiry.overrides = overrides_.Read(tree.root(), question.overridden, kOverridePatience);
   std::vector<int> given;
   std::ranges::copy_if(question.groups, std::back_inserter(given),

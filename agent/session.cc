@@ -69,11 +69,13 @@ Journal Session::OpenJournal() const {
   return Journal(settings_.state_dir, boot_id.ok() ? *boot_id : "");
 }
 
-void Session::AddOthersAtWork(Picture& picture) const {
+void Session::AddOthersAtWork(const std::set<int>& locked, Picture& picture) const {
   Question& question = picture.plan.question;
   std::set<int>& elsewhere = picture.custody.underway.elsewhere;
   for (const int group : question.groups) {
-    if (IsGroupLocked(settings_.state_dir, group)) elsewhere.insert(group);
+    if (locked.contains(group) || IsGroupLocked(settings_.state_dir, group)) {
+      elsewhere.insert(group);
+    }
   }
   const auto busy = [&](const PciAddress& address) {
     return elsewhere.contains(*FindDevice(picture.facts, address)->group);
@@ -86,6 +88,8 @@ void Session::AddOthersAtWork(Picture& picture) const {
 absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes, Underway underway) {
   Picture picture;
   picture.custody.underway = std::move(underway);
+  // Before the facts: of a group whose job ends while they are taken they may be half old.
+  const std::set<int> locked = LockedGroups(settings_.state_dir);
   // Before the facts: a record that says "done" is then never older than what it speaks of.
   absl::StatusOr<Records> records = OpenJournal().Read(picture.unreadable);
   if (records.ok()) picture.custody.records = *std::move(records);
@@ -99,7 +103,7 @@ absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes, Underway 
     return MakePlan(picture.facts, config_.policy, names_, picture.custody);
   };
   picture.plan = plan();
-  AddOthersAtWork(picture);
+  AddOthersAtWork(locked, picture);
   const Question& question = picture.plan.question;
   if (question.empty() && picture.custody.underway.elsewhere.empty()) return picture;
   if (!question.empty()) {

@@ -76,7 +76,7 @@ class Session {
   std::set<PciAddress> seen_bound_;
   Inquirer inquirer_;
 
-  void AddOthersAtWork(Picture& picture) const;
+  void AddOthersAtWork(const std::set<int>& locked, Picture& picture) const;
   void LookUpNames(const NodeFacts& facts, std::vector<std::string>& notes);
 };
 

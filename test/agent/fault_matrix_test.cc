@@ -12,8 +12,7 @@ namespace vfio_agent {
 namespace {
 
 constexpr absl::Duration kLong = absl::Seconds(60);
-const std::vector<std::string> kAnswers = {"EBUSY", "EINVAL", "ENODEV", "EIO"};
-const std::vector<std::string> kSurprises = {"vanishes", "taken"};
+const std::vector<std::string> kErrors = {"EBUSY", "EINVAL", "ENODEV", "EIO", "vanishes", "taken"};
 
 int Count(const std::vector<Cell>& cells) { return static_cast<int>(cells.size()); }
 
@@ -36,10 +35,10 @@ TEST_CASE("the tables that are tested are those of the README", "[matrix]") {
 
 TEST_CASE("a write of a bind that fails puts its group back, whatever the step and the answer",
           "[matrix]") {
-  const std::vector<std::string> faults =
-      GENERATE(std::vector<std::string>{"EBUSY", "EINVAL", "ENODEV"},
-               std::vector<std::string>{"EIO", "vanishes", "taken", "hangs"});
-  std::vector<Cell> cells = CellsOf(kBindTable, faults);
+  const auto fault =
+      GENERATE(as<std::string>(), "EBUSY", "EINVAL", "ENODEV", "EIO", "vanishes", "taken", "hangs");
+  CAPTURE(fault);
+  std::vector<Cell> cells = CellsOf(kBindTable, {fault});
   // What hangs is the daemon's to end; a node that never comes is not.
   std::erase_if(cells, [](const Cell& cell) { return cell.fault == "hangs" && cell.op != "node"; });
   const FaultNode node(Count(cells) + 1);
@@ -60,8 +59,9 @@ TEST_CASE("a write of a bind that fails puts its group back, whatever the step a
 
 TEST_CASE("while a write of a bind goes on failing, nothing is lost and the companion is at home",
           "[matrix]") {
-  std::vector<Cell> cells = CellsOf(kBindTable, kAnswers);
-  for (const Cell& cell : CellsOf(kBindTable, kSurprises)) cells.push_back(cell);
+  const auto fault = GENERATE(from_range(kErrors));
+  CAPTURE(fault);
+  const std::vector<Cell> cells = CellsOf(kBindTable, {fault});
   const FaultNode node(Count(cells));
   InjectAll(node, cells, FaultNode::Often::kAlways);
   CHECK(node.node().Run({"bind", "--parallel", "16"}).exit_code == 1);
@@ -100,7 +100,8 @@ TEST_CASE("a write of a bind that blocks costs its own group, and is bound when 
   for (int group = 1; group <= Count(cells); ++group) {
     const Cell& cell = cells[static_cast<size_t>(group - 1)];
     INFO("group " << group << ": " << cell.Text());
-    if (cell.fault == "in time") continue;
+    // Whether what comes back late is seen to be late depends on how busy the machine is.
+    if (cell.fault == "in time" || cell.fault == "late") continue;
     CHECK_FALSE(
         daemon.WaitForLine({"event=bind_stuck", "code=unbind-timeout", group_key(group)}, kLong)
             .empty());
@@ -165,8 +166,9 @@ TEST_CASE("a write that hangs each time is tried again after a pause, and told o
 
 TEST_CASE("a write of a release that fails leaves what the next release or bind completes",
           "[matrix]") {
-  std::vector<Cell> cells = CellsOf(kReleaseTable, kAnswers);
-  for (const Cell& cell : CellsOf(kReleaseTable, kSurprises)) cells.push_back(cell);
+  const auto fault = GENERATE(from_range(kErrors));
+  CAPTURE(fault);
+  const std::vector<Cell> cells = CellsOf(kReleaseTable, {fault});
   const FaultNode node(Count(cells));
   REQUIRE(node.node().Run({"bind", "--parallel", "16"}).exit_code == 0);
   InjectAll(node, cells);

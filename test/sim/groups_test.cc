@@ -17,6 +17,31 @@ TEST_CASE("the group's node comes with the first member on vfio and goes with th
   CHECK(kernel->Exists("dev/vfio/vfio"));
 }
 
+TEST_CASE("a fault keeps the group's node from coming with a device", "[sim]") {
+  const auto kernel = MakeKernel(kSmallNode);
+  REQUIRE(kernel->Control("fault {device: \"" + std::string(kFirst) +
+                          "\", op: node, once: true}") == 0);
+  MoveToVfio(*kernel, kFirst);
+  CHECK_FALSE(kernel->Exists("dev/vfio/15"));
+  MoveToVfio(*kernel, kSecond);
+  CHECK(kernel->Exists("dev/vfio/15"));
+}
+
+TEST_CASE(
+    "d3cold_allowed keeps what is written, unless a fault answers, and a new device allows it",
+    "[sim]") {
+  const auto kernel = MakeKernel(kSmallNode);
+  const std::string path = DevicePath(kCard) + "/d3cold_allowed";
+  REQUIRE(kernel->Control("fault {device: \"*\", op: d3cold, errno: EIO, once: true}") == 0);
+  CHECK(kernel->Write(path, "0") == EIO);
+  CHECK(ReadText(*kernel, path) == "1\n");
+  CHECK(kernel->Write(path, "0") == 0);
+  CHECK(ReadText(*kernel, path) == "0\n");
+  REQUIRE(kernel->Control("remove " + std::string(kCard)) == 0);
+  REQUIRE(kernel->Control("add " + std::string(kCard)) == 0);
+  CHECK(ReadText(*kernel, path) == "1\n");
+}
+
 TEST_CASE("group nodes look like character devices of their owner only", "[sim]") {
   const auto kernel = MakeKernel(kSmallNode);
   MoveToVfio(*kernel, kCard);
