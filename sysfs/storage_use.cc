@@ -149,7 +149,7 @@ std::vector<Mount> ParseMounts(std::string_view mountinfo) {
     const std::vector<std::string_view> field = Fields(line);
     if (field.size() < 9) continue;
     const auto dash = std::find(field.begin() + 6, field.end(), std::string_view("-"));
-    if (field.end() - dash < 3) continue;
+    if (field.end() - dash < 3 || !ParseDeviceNumber(field[2])) continue;
     mounts.push_back({.number = std::string(field[2]),
                       .root = Unescape(field[3]),
                       .point = Unescape(field[4]),

@@ -41,7 +41,7 @@ std::string MachineOf(int groups) {
   return text;
 }
 
-std::string Line(std::string text) { return text.substr(0, text.find('\n')); }
+std::string Line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // Both writes to driver_override look alike: the first one is let through.
 std::string OpOf(const Cell& cell) { return cell.op == "restore" ? "override" : cell.op; }

@@ -33,7 +33,7 @@ void CheckMounts(std::string_view text) {
   for (const Mount& mount : ParseMounts(text)) {
     Require(!mount.number.empty() && Contains(text, mount.number), "a number is in the text",
             mount.number);
-    Require(Contains(mount.number, ":"), "a number has two halves", mount.number);
+    Require(ParseDeviceNumber(mount.number).has_value(), "a number is one", mount.number);
     Require(!mount.point.empty(), "a mount has a place");
   }
   for (const std::string& swap : ParseSwaps(text)) Require(!swap.empty(), "a swap has a name");
