@@ -28,13 +28,21 @@ Jobs::Limits LimitsOf(const Settings& settings) {
   return {.step = settings.unbind_timeout, .node = settings.node_timeout};
 }
 
+// Where the kubelet's plugin watcher is to find us; "" where we call instead.
+std::string RegistryDir(const Settings& settings) {
+  if (settings.registering == Registering::kSocket) return "";
+  return settings.kubelet_root_dir + "/plugins_registry";
+}
+
 }  // namespace
 
 Agent::Agent(Session& session)
     : session_(session),
       lock_(session.settings().state_dir),
+      nodes_(session.tree()),
       jobs_(session.tree().root(), session.settings().state_dir, session.OpenJournal(),
             LimitsOf(session.settings())),
+      answers_file_(session.settings().state_dir),
       retries_(static_cast<unsigned>(::getpid())),
       look_wait_(kFirstLook) {}
 
@@ -56,11 +64,20 @@ bool Agent::TakeNode() {
 }
 
 absl::Status Agent::Open() {
-  plugins_ = std::make_unique<Plugins>(
-      Plugins::Options{.dir = session_.settings().device_plugin_dir, .tree = &session_.tree()},
-      [this] { loop_.Wake(); });
+  absl::StatusOr<Answers> answers = answers_file_.Read();
+  if (!answers.ok()) Log(Note(Message(answers.status())));
+  ledger_ = std::make_unique<Ledger>(answers.ok() ? *std::move(answers) : Answers());
+  plugins_ =
+      std::make_unique<Plugins>(Plugins::Options{.dir = session_.settings().device_plugin_dir,
+                                                 .registry_dir = RegistryDir(session_.settings()),
+                                                 .tree = &session_.tree(),
+                                                 .ledger = ledger_.get()},
+                                [this] { loop_.Wake(); });
   loop_.Watch(jobs_.fd(), [] {});  // Turn() polls the jobs
   loop_.Watch(plugins_->watch_fd(), [this] { plugins_->OnWatch(); });
+  loop_.Watch(nodes_.fd(), [this] {
+    if (nodes_.Drain()) pictures_.Ask();
+  });
   // The kernel speaks of its own devices only: of no use for another root.
   if (!session_.tree().is_host()) return absl::OkStatus();
   absl::StatusOr<Uevents> uevents = Uevents::Open();
@@ -91,7 +108,9 @@ int Agent::Run() {
   Log(AgentStarted(session_));
   loop_.Run([this] { return Deadline(); }, [this] { Turn(); });
   plugins_->Shutdown(kShutdown);
-  if (session_.settings().on_exit == OnExit::kRelease) FinishJobs();
+  if (session_.settings().on_exit != OnExit::kRelease) return exit_code_;
+  FinishJobs();
+  if (exit_code_ == kExitDone) WriteCdi({});  // what leads to devices goes before them
   return exit_code_;
 }
 
@@ -132,7 +151,7 @@ absl::Time Agent::Deadline() const {
   const absl::Time next = std::min(
       {jobs_.NextDeadline(), plugins_->NextDeadline(), pictures_.Next(session_.settings().resync)});
   // A new picture will tell anew what is to be tried again.
-  return pictures_.asked() ? next : std::min({next, NextRetry(), look_again_});
+  return pictures_.asked() ? next : std::min({next, NextRetry(), look_again_, tenants_.due()});
 }
 
 // When a group that waits for its next try can have it; a job's end wakes the loop by itself.
@@ -149,22 +168,55 @@ void Agent::Turn() {
   absl::Time now = MonotonicNow();
   for (const JobEvent& event : jobs_.Poll(now)) OnJobEvent(event, now);
   // Nothing is tried again from an old picture.
-  if (std::min(NextRetry(), look_again_) <= now) pictures_.Ask();
+  if (std::min({NextRetry(), look_again_, tenants_.due()}) <= now) pictures_.Ask();
   if (pictures_.Next(session_.settings().resync) <= now) Reconcile(now);
   now = MonotonicNow();  // reading took a while, which is not to count against a job's deadline
   StartJobs(now);
   StepPlugins(now);
+  KeepAnswers();
+}
+
+// All that can be looked at: when it is time for that, and when nothing in particular asks for the
+// picture. The first one waits for no walk over the processes: the kubelet waits for it.
+Wish Agent::MakeWish(absl::Time now) const {
+  const bool all = tenants_.due() <= now || (looked_ && !pictures_.asked());
+  return {.underway = jobs_.Underway(),
+          .grants = ledger_->Grants(),
+          .tenants = all ? Wish::Tenants::kAll : Wish::Tenants::kLast};
+}
+
+// Only once the offers that follow from the picture are out: between, Allocate needs the grants.
+void Agent::SettleGrants(const Wish& wish, const Picture& picture) {
+  const std::vector<Grant>& open = picture.custody.tenancy->grants;
+  std::vector<Grant> settled;
+  std::ranges::copy_if(wish.grants, std::back_inserter(settled), [&open](const Grant& grant) {
+    return std::ranges::count(open, grant) == 0;
+  });
+  ledger_->Drop(settled);
+}
+
+void Agent::KeepAnswers() {
+  const uint64_t version = ledger_->version();
+  if (version == answers_kept_) return;
+  answers_kept_ = version;
+  const absl::Status status = answers_file_.Write(ledger_->answers());
+  if (!status.ok()) Log(Note(Message(status) + ": " + kStateRemedy));
 }
 
 void Agent::Reconcile(absl::Time now) {
+  const Wish wish = MakeWish(now);
   pictures_.Begin(now);
   work_.clear();
   std::vector<std::string> notes;
-  const absl::StatusOr<Picture> picture = session_.Take(notes, jobs_.Underway());
+  const absl::StatusOr<Picture> picture = session_.Take(notes, wish);
   pictures_.End(MonotonicNow());
   if (picture.ok()) {
     last_read_error_.clear();
     Publish(*picture, notes);
+    SettleGrants(wish, *picture);
+    if (!looked_) tenants_.Ask(now);
+    if (wish.tenants == Wish::Tenants::kAll) tenants_.Looked(now, IsSettled(*picture, offers_));
+    looked_ = true;
   } else if (const std::string error = Message(picture.status()); error != last_read_error_) {
     Log(ReadFailed(error));
     last_read_error_ = error;
@@ -174,15 +226,27 @@ void Agent::Reconcile(absl::Time now) {
 void Agent::Publish(const Picture& picture, const std::vector<std::string>& notes) {
   SetAside(picture);
   for (const Event& event : transitions_.Compare(picture, notes)) Log(event);
-  std::vector<Offer> offers = MakeOffers(picture.plan, picture.facts, offers_);
+  const Settings& settings = session_.settings();
+  std::vector<Offer> offers =
+      MakeOffers(picture.plan, picture.facts, offers_,
+                 {.iommufd = settings.iommufd, .cdi_names = settings.cdi_names},
+                 picture.custody.tenancy ? &*picture.custody.tenancy : nullptr, MonotonicNow());
   for (const Event& event : Transitions::CompareOffers(offers_, offers)) Log(event);
   offers_ = std::move(offers);
+  WriteCdi(offers_);
   plugins_->Set(offers_);
   retries_.See(picture.plan);
   work_ = PlanWork(picture, session_.OpenJournal().boot_id());
   LookAgain(picture);
   // A picture is made of many small pieces: give them back.
   ::malloc_trim(0);
+}
+
+// Before the kubelet is told: a runtime may look for a unit as soon as it can be given.
+void Agent::WriteCdi(const std::vector<Offer>& offers) {
+  for (const std::string& problem : cdi_.Update(session_.settings().cdi_dir, offers)) {
+    Log(CdiFailed(problem));
+  }
 }
 
 // Where another process is at work, or something did not say who uses what, no event will tell
@@ -254,15 +318,28 @@ void Agent::OnJobEvent(const JobEvent& event, absl::Time now) {
   Log(JobEnded(event, DriversNow(session_.tree(), event.job), next));
 }
 
+// The siblings of what was given are to be withheld at once; who has got it is asked a little
+// later.
+void Agent::OnAllocated(const std::vector<std::string>& ids, absl::Time now) {
+  tenants_.Ask(now);
+  if (!pictures_.asked() && HaveSiblings(offers_, ids)) pictures_.Ask();
+}
+
 void Agent::StepPlugins(absl::Time now) {
+  std::vector<std::string> given;
   for (const PluginEvent& event : plugins_->Step(now)) {
     if (transitions_.IsNews(event)) Log(PluginSeen(event));
+    if (event.kind == PluginEvent::Kind::kAllocated) {
+      given.insert(given.end(), event.ids.begin(), event.ids.end());
+    }
+    if (event.kind == PluginEvent::Kind::kKubeletRestarted) tenants_.Ask(now);
     if (event.kind != PluginEvent::Kind::kDirectoryReplaced) continue;
     // A mount in a pod goes on showing the old directory: only a new container sees the new one.
     Log(AgentStopping("the kubelet's directory was replaced", "a restart sees the new one"));
     exit_code_ = kExitFailed;
     loop_.Stop();
   }
+  if (!given.empty()) OnAllocated(given, now);
 }
 
 }  // namespace vfio_agent

@@ -8,15 +8,19 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "agent/answers.h"
+#include "agent/cdi_files.h"
 #include "agent/daemon_lock.h"
 #include "agent/jobs.h"
 #include "agent/loop.h"
 #include "agent/retries.h"
 #include "agent/session.h"
 #include "agent/signals.h"
+#include "agent/tenant_watch.h"
 #include "agent/throttle.h"
 #include "agent/transitions.h"
 #include "deviceplugin/plugins.h"
+#include "sysfs/node_watch.h"
 #include "sysfs/uevents.h"
 
 namespace vfio_agent {
@@ -42,7 +46,12 @@ class Agent {
   absl::Time NextRetry() const;
 
   void Reconcile(absl::Time now);
+  Wish MakeWish(absl::Time now) const;
+  void SettleGrants(const Wish& wish, const Picture& picture);
+  void KeepAnswers();
+  void OnAllocated(const std::vector<std::string>& ids, absl::Time now);
   void Publish(const Picture& picture, const std::vector<std::string>& notes);
+  void WriteCdi(const std::vector<Offer>& offers);
   void LookAgain(const Picture& picture);
   void SetAside(const Picture& picture);
   void StartJobs(absl::Time now);
@@ -57,16 +66,23 @@ class Agent {
   Loop loop_;
   Signals signals_;
   std::optional<Uevents> uevents_;
+  NodeWatch nodes_;
   Jobs jobs_;
+  AnswersFile answers_file_;
+  std::unique_ptr<Ledger> ledger_;
+  uint64_t answers_kept_ = 0;  // the ledger's version that is on disk
   std::unique_ptr<Plugins> plugins_;
+  CdiFiles cdi_;
   Transitions transitions_;
   Retries retries_;
   Throttle pictures_;
+  TenantWatch tenants_;
   std::vector<Job> work_;  // what the last picture wants done
   std::vector<Offer> offers_;
   absl::Time look_again_ = absl::InfiniteFuture();
   absl::Duration look_wait_;
   std::string last_read_error_;
+  bool looked_ = false;  // there was a picture
   bool terminated_ = false;
   int exit_code_ = 0;
 };

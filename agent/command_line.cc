@@ -26,7 +26,7 @@ struct Command {
 constexpr char kSelectors[] =
     "address (0000:65:00.0 or 65:00.0), group:26, id (10de:2330), vendor (10de:) or resource";
 
-constexpr std::array<Command, 6> kCommands = {{
+constexpr std::array<Command, 7> kCommands = {{
     {"run", "the daemon: bind what the plan says, serve the kubelet", nullptr, nullptr, RunCommand},
     {"plan", "what run or bind would do and why; changes nothing", nullptr, nullptr, PlanCommand},
     {"bind", "apply the plan once and leave", "SELECTOR", kSelectors, BindCommand},
@@ -36,6 +36,8 @@ constexpr std::array<Command, 6> kCommands = {{
      "devices (default), groups or resources", ListCommand},
     {"explain", "why a group has its members and whether it can be given away", "SELECTOR",
      kSelectors, ExplainCommand},
+    {"kubevirt", "what KubeVirt has to be told so that machines get what this node serves",
+     "SELECTOR", kSelectors, KubevirtCommand},
 }};
 
 constexpr char kFooter[] =
@@ -44,6 +46,7 @@ constexpr char kFooter[] =
     "  vfio-agent explain 65:00.0          why that card can or cannot be given away\n"
     "  vfio-agent bind group:26            bind one group, whole\n"
     "  vfio-agent release                  give back all that was bound\n"
+    "  vfio-agent kubevirt --diff cr.yaml  what would not start with that KubeVirt resource\n"
     "  vfio-agent plan --root /copy -o json  the same questions about a copied tree\n"
     "Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 refused, 4 would change something";
 
@@ -99,6 +102,11 @@ CLI::App* AddCommand(CLI::App& app, const Command& command, Parsed& parsed) {
   if (name == "plan" || name == "explain") {
     sub->add_flag("--exit-code", parsed.invocation.exit_code,
                   "tell by the exit code: 3 refused, 4 would change something");
+  }
+  if (name == "kubevirt") {
+    sub->add_option("--diff", parsed.invocation.diff,
+                    "compare with this file (-: standard input): a KubeVirt resource or machines; "
+                    "exit code 3 where something would not start");
   }
   return sub;
 }

@@ -14,6 +14,7 @@ int BindCommand(Session& session);
 int ReleaseCommand(Session& session);
 int ListCommand(Session& session);
 int ExplainCommand(Session& session);
+int KubevirtCommand(Session& session);
 int ConfigCheckCommand(Session& session);
 int ConfigShowCommand(Session& session);
 int VersionCommand(Output output);

@@ -95,6 +95,7 @@ absl::Status ReadRoot(const YamlValue& root, Config& config) {
                         {"guard", [&](const YamlValue& v) { return ReadGuard(v, policy); }},
                         Section("bind", config),
                         Section("kubelet", config),
+                        Section("cdi", config),
                         Section("metrics", config),
                         Section("log", config),
                         SettingKey("stateDir", "stateDir", config),

@@ -117,12 +117,25 @@ absl::Status ReadSharedGroup(const YamlValue& value, ResourceRule& rule) {
   return absl::OkStatus();
 }
 
-absl::Status ReadName(const YamlValue& value, ResourceRule& rule) {
+// Two names of one variable: a machine that asks for both would get the devices of one.
+absl::Status CheckCollision(const YamlValue& value, const Policy& policy, const std::string& name) {
+  const std::string variable = ResourceVariable(name);
+  for (size_t i = 0; i < policy.resources.size(); ++i) {
+    const std::string& other = policy.resources[i].name;
+    if (other.empty() || other == name || ResourceVariable(other) != variable) continue;
+    return YamlError(value, absl::StrFormat("'%s' and '%s' of resources[%d] would share the "
+                                            "variable %s",
+                                            name, other, i, variable));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadName(const YamlValue& value, const Policy& policy, ResourceRule& rule) {
   if (value.kind == YamlValue::Kind::kNull) return absl::OkStatus();
   ASSIGN_OR_RETURN(rule.name, ReadScalar(value));
   if (rule.name.empty()) return absl::OkStatus();
   const absl::Status status = CheckResourceName(rule.name);
-  return status.ok() ? status : YamlError(value, Message(status));
+  return status.ok() ? CheckCollision(value, policy, rule.name) : YamlError(value, Message(status));
 }
 
 absl::Status ReadDomain(const YamlValue& value, ResourceRule& rule) {
@@ -140,11 +153,11 @@ absl::Status ReadVfioDriver(const YamlValue& value, ResourceRule& rule) {
   return YamlError(value, absl::StrFormat("'%s': want auto or a driver's name", rule.vfio_driver));
 }
 
-absl::StatusOr<ResourceRule> ReadRule(const YamlValue& value) {
+absl::StatusOr<ResourceRule> ReadRule(const YamlValue& value, const Policy& policy) {
   ResourceRule rule;
   RETURN_IF_ERROR(ReadMap(
       value,
-      {{"name", [&](const YamlValue& v) { return ReadName(v, rule); }},
+      {{"name", [&](const YamlValue& v) { return ReadName(v, policy, rule); }},
        {"domain", [&](const YamlValue& v) { return ReadDomain(v, rule); }},
        {"select", [&](const YamlValue& v) { return ReadSelectors(v, rule.select); }},
        {"exclude", [&](const YamlValue& v) { return ReadSelectors(v, rule.exclude); }},
@@ -179,7 +192,7 @@ absl::Status CheckOverlap(const YamlValue& value, const Policy& policy, const Re
 absl::Status ReadResources(const YamlValue& value, Policy& policy) {
   policy.resources.clear();
   return ReadList(value, [&](const YamlValue& item) -> absl::Status {
-    ASSIGN_OR_RETURN(ResourceRule rule, ReadRule(item));
+    ASSIGN_OR_RETURN(ResourceRule rule, ReadRule(item, policy));
     RETURN_IF_ERROR(CheckOverlap(item, policy, rule));
     policy.resources.push_back(std::move(rule));
     return absl::OkStatus();

@@ -1,8 +1,10 @@
 #include "agent/inquiry.h"
 
 #include <algorithm>
+#include <set>
 
 #include "deviceplugin/pod_resources.h"
+#include "iommu/planning.h"
 #include "sysfs/clock.h"
 #include "sysfs/tree.h"
 
@@ -25,6 +27,14 @@ void AddUnseenHolders(const Tree& tree, const std::vector<int>& groups, UseFacts
   }
 }
 
+std::vector<int> GivenGroups(const NodeFacts& facts) {
+  std::set<int> groups;
+  for (const PciDevice& device : facts.devices) {
+    if (device.group && device.driver && IsVfioDriver(*device.driver)) groups.insert(*device.group);
+  }
+  return {groups.begin(), groups.end()};
+}
+
 }  // namespace
 
 // A tree that is not this machine's has nothing to do with this machine's kubelet, unless one was
@@ -40,6 +50,21 @@ PodClaims Inquirer::AskKubelet(const Tree& tree, const Settings& settings) {
     ask_again_ = MonotonicNow() + kKubeletPause;
   }
   return claims;
+}
+
+Tenancy Inquirer::LookAtTenants(const Tree& tree, const NodeFacts& facts, bool processes,
+                                const std::optional<Tenancy>& before, const Settings& settings) {
+  Tenancy now = before.value_or(Tenancy{});
+  const std::vector<int> groups = GivenGroups(facts);
+  if (processes) {
+    const UseFacts use =
+        groups.empty() ? UseFacts{} : uses_.Read(tree, facts, {}, groups, kUsePatience);
+    if (groups.empty() || uses_.answered()) now.open = use.groups;
+  }
+  PodClaims claims = AskKubelet(tree, settings);
+  now.silent = claims.why_unknown;
+  if (claims.known || !before || !before->claims.known) now.claims = std::move(claims);
+  return now;
 }
 
 Inquiry Inquirer::Ask(const Tree& tree, const NodeFacts& facts, const Question& question,

@@ -20,6 +20,12 @@ class Inquirer {
   Inquiry Ask(const Tree& tree, const NodeFacts& facts, const Question& question,
               const Custody& custody, const Settings& settings);
 
+  // Who has what of the groups that are with a vfio driver: what pods have, and with `processes`
+  // which groups are open, by a walk over all processes in a child. Of what does not answer, what
+  // `before` says stays.
+  Tenancy LookAtTenants(const Tree& tree, const NodeFacts& facts, bool processes,
+                        const std::optional<Tenancy>& before, const Settings& settings);
+
   // False where something did not answer the last time, so that asking again may help.
   bool answered() const { return answered_; }
 

@@ -1,51 +1,23 @@
 #include "agent/journal.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <memory>
 
 #include "absl/strings/str_format.h"
 #include "agent/files.h"
-#include "sysfs/fd.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
 namespace {
 
-constexpr size_t kLargest = 65536;
 constexpr char kSuffix[] = ".json";
 constexpr int kMostAside = 1000;
 
-absl::Status SyncDirectory(const std::string& path) {
-  const Fd dir(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!dir.valid() || ::fsync(dir.get()) != 0) return ErrnoStatus(absl::StrFormat("sync %s", path));
-  return absl::OkStatus();
-}
-
-absl::Status WriteSynced(const std::string& path, const std::string& text) {
-  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.valid()) return ErrnoStatus(absl::StrFormat("create %s", path));
-  const ssize_t n = ::write(fd.get(), text.data(), text.size());
-  if (n < 0 || ::fsync(fd.get()) != 0) return ErrnoStatus(absl::StrFormat("write %s", path));
-  if (static_cast<size_t>(n) == text.size()) return absl::OkStatus();
-  return ErrnoStatus(ENOSPC, absl::StrFormat("write %s", path));
-}
-
-absl::StatusOr<std::string> ReadSmall(const std::string& path) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!fd.valid()) return ErrnoStatus(absl::StrFormat("open %s", path));
-  std::string text(kLargest, '\0');
-  const ssize_t n = ::read(fd.get(), text.data(), text.size());
-  if (n < 0) return ErrnoStatus(absl::StrFormat("read %s", path));
-  text.resize(static_cast<size_t>(n));
-  return text;
-}
-
 // The file's name is the address that it speaks of: a copy under another name is no record.
 absl::StatusOr<Record> ReadRecord(const std::string& dir, const std::string& name) {
-  ASSIGN_OR_RETURN(const std::string text, ReadSmall(dir + "/" + name));
+  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(dir + "/" + name));
   ASSIGN_OR_RETURN(Record record, ParseRecord(text));
   if (record.address.ToString() + kSuffix == name) return record;
   return absl::DataLossError(absl::StrFormat("speaks of %s", record.address.ToString()));
@@ -97,15 +69,8 @@ absl::Status Journal::SetAside(const Unreadable& file) const {
 
 absl::Status Journal::Write(const Record& record) const {
   const std::string path = PathOf(record.address);
-  const std::string fresh = path + ".new";
   RETURN_IF_ERROR(MakeDirectories(dir_ + "/devices"));
-  absl::Status status = WriteSynced(fresh, RecordToText(record));
-  if (status.ok() && ::rename(fresh.c_str(), path.c_str()) != 0) {
-    status = ErrnoStatus(absl::StrFormat("rename %s", fresh));
-  }
-  if (status.ok()) return SyncDirectory(dir_ + "/devices");
-  ::unlink(fresh.c_str());  // half a file helps nobody, and a full disk wants its blocks back
-  return status;
+  return ReplaceFile(path, RecordToText(record));
 }
 
 absl::Status Journal::Forget(const PciAddress& address) const {

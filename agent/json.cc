@@ -55,6 +55,12 @@ Json ResourceToJson(const Resource& resource) {
                      {"numa_node", OrNull(unit.numa_node)},
                      {"state", Text(Name(unit.state))}});
     if (!unit.reason.empty()) units.back()["reason"] = unit.reason;
+    for (const PodClaim& pod : unit.pods) {
+      units.back()["pods"].push_back({{"namespace", pod.pod_namespace},
+                                      {"pod", pod.pod},
+                                      {"container", pod.container},
+                                      {"resource", pod.resource}});
+    }
   }
   return {{"name", resource.name},
           {"vendor", Hex4(resource.vendor)},

@@ -8,10 +8,18 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "sysfs/clock.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
+namespace {
+
+// Between turns that come one upon another, as when the kubelet asks much: one turn then does what
+// many would, and leaves the time to the servers' threads.
+constexpr absl::Duration kBetweenTurns = absl::Milliseconds(1);
+
+}  // namespace
 
 absl::Status Loop::Open() {
   wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -51,8 +59,11 @@ void Loop::Run(const std::function<absl::Time()>& deadline, const Callback& turn
   stopped_ = false;
   turn();
   while (!stopped_) {
+    const absl::Time soonest = MonotonicNow() + kBetweenTurns;
     WaitOnce(deadline());
-    if (!stopped_) turn();
+    if (stopped_) return;
+    absl::SleepFor(soonest - MonotonicNow());
+    turn();
   }
 }
 

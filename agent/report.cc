@@ -67,44 +67,6 @@ void AddStep(const JobEvent& event, Event& line) {
   line.With("try", ToShell(action));
 }
 
-std::string_view KindName(PluginEvent::Kind kind) {
-  switch (kind) {
-    case PluginEvent::Kind::kRegistered:
-      return "registered";
-    case PluginEvent::Kind::kRegisterFailed:
-      return "register_failed";
-    case PluginEvent::Kind::kKubeletRestarted:
-      return "kubelet_restarted";
-    case PluginEvent::Kind::kListOpened:
-      return "list_opened";
-    case PluginEvent::Kind::kListClosed:
-      return "list_closed";
-    case PluginEvent::Kind::kAllocated:
-      return "allocated";
-    case PluginEvent::Kind::kAllocateRefused:
-      return "allocate_refused";
-    case PluginEvent::Kind::kPreStartRefused:
-      return "prestart_refused";
-    case PluginEvent::Kind::kDirectoryReplaced:
-      return "directory_replaced";
-  }
-  return "";
-}
-
-Level LevelOf(PluginEvent::Kind kind) {
-  switch (kind) {
-    case PluginEvent::Kind::kRegisterFailed:
-    case PluginEvent::Kind::kListClosed:
-    case PluginEvent::Kind::kAllocateRefused:
-    case PluginEvent::Kind::kPreStartRefused:
-      return Level::kWarn;
-    case PluginEvent::Kind::kDirectoryReplaced:
-      return Level::kError;
-    default:
-      return Level::kInfo;
-  }
-}
-
 }  // namespace
 
 std::string RemedyOf(const JobEvent& event) {
@@ -204,6 +166,25 @@ Event UnitSeen(const std::string& resource, const OfferedUnit& unit) {
       .With("reason", unit.reason);
 }
 
+Event UnitTaken(const std::string& resource, const OfferedUnit& unit, const std::string& before) {
+  const bool free = unit.holder.empty();
+  Event event{.name = free ? "unit_free" : "unit_held"};
+  return event.With("resource", resource)
+      .With("unit", unit.id)
+      .With("group", absl::StrFormat("%d", unit.group))
+      .With("pod", free ? before : unit.holder);
+}
+
+Event PodsUnknown(const std::string& why) {
+  Event event{.level = Level::kWarn, .name = "pods_unknown"};
+  return event.With("why", why)
+      .With("next", "units of groups with several stay with whom they were last seen")
+      .With("remedy",
+            "see that the kubelet runs and that its pod-resources directory is mounted here");
+}
+
+Event PodsKnown() { return {.name = "pods_known"}; }
+
 Event WarningSeen(const Refusal& warning) {
   Event event{.level = Level::kWarn, .name = "warning"};
   event.With("code", Text(CodeName(warning.code))).With("group", GroupText(warning.group));
@@ -285,16 +266,13 @@ Event UeventsUnavailable(const std::string& error) {
   return event.With("err", error).With("next", "changes are seen at the resync only");
 }
 
-Event PluginSeen(const PluginEvent& seen) {
-  Event event{.level = LevelOf(seen.kind), .name = Text(KindName(seen.kind))};
-  event.With("resource", seen.resource).With("ids", absl::StrJoin(seen.ids, ","));
-  if (!seen.text.empty()) {
-    event.With(event.level == Level::kInfo ? "text" : "err", seen.text);
-  }
-  if (seen.took > absl::ZeroDuration()) {
-    event.With("took_us", absl::StrFormat("%d", absl::ToInt64Microseconds(seen.took)));
-  }
-  return event;
+Event CdiFailed(const std::string& problem) {
+  Event event{.level = Level::kError, .name = "cdi_failed"};
+  return event.With("err", problem)
+      .With("next", "served all the same, without this spec; tried again with the next picture")
+      .With("remedy",
+            "see that cdi.dir can be written to (in a pod: a mount of the host's), or give the "
+            "resource a name that CDI takes, in resources[].name or aliases");
 }
 
 }  // namespace vfio_agent

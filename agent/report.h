@@ -23,6 +23,10 @@ Event GroupSeen(const GroupPlan& group);         // group_ready, group_refused, 
 Event GroupGone(const std::string& what);        // group_gone
 // unit_healthy, unit_unhealthy
 Event UnitSeen(const std::string& resource, const OfferedUnit& unit);
+// unit_held, unit_free. `before`: who had it.
+Event UnitTaken(const std::string& resource, const OfferedUnit& unit, const std::string& before);
+Event PodsUnknown(const std::string& why);  // pods_unknown
+Event PodsKnown();                          // pods_known
 Event WarningSeen(const Refusal& warning);  // warning
 Event AgentWaiting(int holder);             // agent_waiting
 Event JournalSetAside(const Journal::Unreadable& file, const absl::Status& status);
@@ -38,6 +42,7 @@ std::string RemedyOf(const JobEvent& event);
 Event ConfigReloaded(const std::string& file);       // config_reloaded
 Event ConfigRejected(const std::string& error);      // config_rejected
 Event UeventsUnavailable(const std::string& error);  // uevents_unavailable
+Event CdiFailed(const std::string& problem);         // cdi_failed
 Event PluginSeen(const PluginEvent& event);          // registered, allocated, …
 
 }  // namespace vfio_agent

@@ -4,6 +4,7 @@
 
 #include "agent/group_lock.h"
 #include "iommu/naming.h"
+#include "sysfs/clock.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -47,7 +48,8 @@ absl::Status Session::Reload() {
   config_ = std::move(config);
   settings_ = std::move(settings);
   modules_ = ReadModuleFacts(tree_);
-  looked_up_.clear();  // names found once stay: a resource must not change its name under a pod
+  fatal_before_.clear();  // what an operator has seen and taken care of
+  looked_up_.clear();     // names found once stay: a resource must not change its name under a pod
   return absl::OkStatus();
 }
 
@@ -85,9 +87,19 @@ void Session::AddOthersAtWork(const std::set<int>& locked, Picture& picture) con
   std::erase_if(question.overridden, busy);
 }
 
-absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes, Underway underway) {
+void Session::LookAtTenants(const NodeFacts& facts, const Wish& wish) {
+  const absl::Time looked = MonotonicNow();
+  const bool look = wish.tenants != Wish::Tenants::kLast || !tenancy_;
+  if (look) {
+    tenancy_ = inquirer_.LookAtTenants(tree_, facts, wish.tenants == Wish::Tenants::kAll, tenancy_,
+                                       settings_);
+  }
+  tenancy_->grants = look ? OpenGrants(wish.grants, *tenancy_, looked) : wish.grants;
+}
+
+absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes, Wish wish) {
   Picture picture;
-  picture.custody.underway = std::move(underway);
+  picture.custody.underway = std::move(wish.underway);
   // Before the facts: of a group whose job ends while they are taken they may be half old.
   const std::set<int> locked = LockedGroups(settings_.state_dir);
   // Before the facts: a record that says "done" is then never older than what it speaks of.
@@ -99,6 +111,10 @@ absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes, Underway 
   picture.names = names_;
   NoteBound(picture.facts, seen_bound_);
   picture.custody.seen_bound = seen_bound_;
+  NoteFatal(picture.facts, fatal_before_);
+  picture.custody.fatal_before = fatal_before_;
+  LookAtTenants(picture.facts, wish);
+  picture.custody.tenancy = tenancy_;
   const auto plan = [&] {
     return MakePlan(picture.facts, config_.policy, names_, picture.custody);
   };

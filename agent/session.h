@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,18 @@ struct Invocation {
   std::vector<std::string> arguments;        // SELECTOR…, ADDRESS, what to list
   bool all = false;                          // plan, list: unselected groups too
   bool exit_code = false;                    // plan, explain: tell by the exit code
+  std::optional<std::string> diff;           // kubevirt: the file to compare with; "-": stdin
+};
+
+// What a picture needs from whoever takes it.
+struct Wish {
+  // Who has what: as it was seen last, only what pods have (quick), or a walk over all processes
+  // too. A first picture always asks for the pods.
+  enum class Tenants { kLast, kPods, kAll };
+
+  Underway underway;          // what this process is doing; what others are is added
+  std::vector<Grant> grants;  // that no picture has settled yet
+  Tenants tenants = Tenants::kAll;
 };
 
 // Everything of the node at one moment, and what follows from it.
@@ -54,8 +67,8 @@ class Session {
 
   // Reads the whole node and plans for it; where the plan would write something, also who uses
   // what, and plans again. `notes` collects what deserves a line of log, such as an unreadable
-  // pci.ids. `underway`: what this process is doing; what others are is added.
-  absl::StatusOr<Picture> Take(std::vector<std::string>& notes, Underway underway = {});
+  // pci.ids. The picture's custody.tenancy has the grants that are open still.
+  absl::StatusOr<Picture> Take(std::vector<std::string>& notes, Wish wish = {});
 
   // For the release of `wanted`: who uses their groups.
   void InquireFor(const std::vector<PciAddress>& wanted, Picture& picture);
@@ -74,9 +87,12 @@ class Session {
   ModelNames names_;  // grows as devices appear
   std::set<std::pair<uint16_t, uint16_t>> looked_up_;
   std::set<PciAddress> seen_bound_;
+  std::map<PciAddress, uint64_t> fatal_before_;
+  std::optional<Tenancy> tenancy_;
   Inquirer inquirer_;
 
   void AddOthersAtWork(const std::set<int>& locked, Picture& picture) const;
+  void LookAtTenants(const NodeFacts& facts, const Wish& wish);
   void LookUpNames(const NodeFacts& facts, std::vector<std::string>& notes);
 };
 

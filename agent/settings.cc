@@ -65,11 +65,37 @@ absl::Status SetLogFormat(Settings& settings, const std::string& value) {
   return value == "text" || value == "json" ? absl::OkStatus() : Want(value, "text or json");
 }
 
-constexpr std::array<SettingRow, 12> kRows = {{
+template <bool Settings::*field>
+absl::Status SetFlag(Settings& settings, const std::string& value) {
+  settings.*field = value == "true";
+  return value == "true" || value == "false" ? absl::OkStatus() : Want(value, "true or false");
+}
+
+absl::Status SetRegistering(Settings& settings, const std::string& value) {
+  settings.registering = value == "registry" ? Registering::kRegistry : Registering::kSocket;
+  const bool known = value == "socket" || value == "registry";
+  return known ? absl::OkStatus() : Want(value, "socket or registry");
+}
+
+absl::Status SetCdiDir(Settings& settings, const std::string& value) {
+  settings.cdi_dir = value;
+  return value.empty() || value.front() == '/' ? absl::OkStatus()
+                                               : Want(value, "an absolute path, or nothing");
+}
+
+constexpr std::array<SettingRow, 16> kRows = {{
     {"device-plugin-dir", "kubelet.devicePluginDir", kDefaultDevicePluginDir,
      "the kubelet's device-plugin directory", SetPath<&Settings::device_plugin_dir>},
     {"kubelet-root-dir", "kubelet.rootDir", "/var/lib/kubelet", "the kubelet's --root-dir",
      SetPath<&Settings::kubelet_root_dir>},
+    {"registration", "kubelet.registration", "socket",
+     "how to register: socket (kubelet.sock) or registry (plugins_registry)", SetRegistering},
+    {"iommufd", "kubelet.iommufd", "false", "hand out /dev/iommu with devices that have a cdev",
+     SetFlag<&Settings::iommufd>},
+    {"cdi-dir", "cdi.dir", "", "write CDI specs here, such as /var/run/cdi; empty: none",
+     SetCdiDir},
+    {"cdi-names", "cdi.names", "false", "name CDI devices in the answers to the kubelet",
+     SetFlag<&Settings::cdi_names>},
     {"state-dir", "stateDir", "/var/lib/vfio-agent", "the journal of what was taken, and the locks",
      SetPath<&Settings::state_dir>},
     {"pci-ids", "pciIds", "/usr/share/misc/pci.ids", "model names", SetPath<&Settings::pci_ids>},

@@ -14,6 +14,9 @@ namespace vfio_agent {
 inline constexpr char kDefaultDevicePluginDir[] = "/var/lib/kubelet/device-plugins";
 
 enum class OnExit { kKeep, kRelease };
+// How a plugin makes itself known: by Register on kubelet.sock, or by a socket in the directory
+// that the kubelet's plugin watcher looks at.
+enum class Registering { kSocket, kRegistry };
 
 struct Settings {
   std::string device_plugin_dir;  // the kubelet's; hard-coded there, whatever its --root-dir
@@ -28,6 +31,10 @@ struct Settings {
   std::string log_level;
   std::string log_format;
   std::string metrics_listen;
+  Registering registering = Registering::kSocket;
+  bool iommufd = false;    // hand out /dev/iommu with devices that have a cdev
+  std::string cdi_dir;     // where CDI specs are written; empty: nowhere
+  bool cdi_names = false;  // name CDI devices in the answers to the kubelet
 };
 
 // One row for each setting.

@@ -11,6 +11,7 @@ namespace {
 
 constexpr char kGroupKey[] = "group ";
 constexpr char kDeviceKey[] = "device ";
+constexpr char kPodsKey[] = "pods";
 
 std::string KeyOf(const GroupPlan& group) {
   if (group.group) return absl::StrFormat("%s%d", kGroupKey, *group.group);
@@ -59,6 +60,9 @@ std::vector<Event> Transitions::Compare(const Picture& picture,
   for (const PciDevice& device : picture.facts.devices) {
     if (!device.errors.empty()) add("odd " + device.address.ToString(), DeviceOdd(device));
   }
+  const std::string silent = picture.custody.tenancy ? picture.custody.tenancy->silent : "";
+  if (!silent.empty()) add(kPodsKey, PodsUnknown(silent));
+  if (silent.empty() && last_.erase(kPodsKey) > 0) events.push_back(PodsKnown());
   std::set<std::string> present;
   for (const GroupPlan& group : picture.plan.groups) {
     const std::string key = KeyOf(group);
@@ -87,6 +91,8 @@ std::vector<Event> Transitions::CompareOffers(const std::vector<Offer>& before,
   for (const Offer& offer : now) {
     for (const OfferedUnit& unit : offer.units) {
       const auto old = known.find(unit.id);
+      const std::string holder = old == known.end() ? "" : old->second->holder;
+      if (unit.holder != holder) events.push_back(UnitTaken(offer.resource, unit, holder));
       const bool was_healthy = old == known.end() || old->second->healthy;
       if (unit.healthy ? was_healthy : !was_healthy && old->second->reason == unit.reason) continue;
       events.push_back(UnitSeen(offer.resource, unit));

@@ -1,9 +1,11 @@
 #include "agent/yaml.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -12,17 +14,15 @@
 namespace vfio_agent {
 namespace {
 
-constexpr int kDeepest = 16;
-constexpr size_t kMostValues = 100'000;
-
 class Converter {
  public:
-  explicit Converter(std::string file) : file_(std::move(file)) {}
+  Converter(std::string file, const YamlLimits& limits) : file_(std::move(file)), limits_(limits) {}
 
   absl::StatusOr<YamlValue> Convert(const YAML::Node& node, const std::string& path, int depth) {
     YamlValue value{.where = Where(node.Mark(), path)};
-    // Aliases can make a small text stand for very much.
-    if (depth > kDeepest || ++values_ > kMostValues) return YamlError(value, "nested too deep");
+    if (depth > limits_.deepest || ++values_ > limits_.most_values) {
+      return YamlError(value, "nested too deep, or too many values");
+    }
     switch (node.Type()) {
       case YAML::NodeType::Scalar:
         value.kind = YamlValue::Kind::kScalar;
@@ -74,17 +74,72 @@ class Converter {
   }
 
   std::string file_;
+  YamlLimits limits_;
   size_t values_ = 0;
 };
+
+// An ear for nothing: the parser then only tells where documents end.
+class Ignore : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// yaml-cpp takes a bracket that closes nothing for the start of a document, for ever, and its
+// LoadAll() keeps each of them.
+bool HasMoreDocumentsThan(int most, const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  Ignore ignore;
+  for (int i = 0; i < most; ++i) {
+    if (!parser.HandleNextDocument(ignore)) return false;
+  }
+  return parser.HandleNextDocument(ignore);
+}
+
+absl::Status SyntaxError(const YAML::Exception& error, const std::string& file_name) {
+  return absl::InvalidArgumentError(absl::StrFormat("%s:%d:%d: %s", file_name, error.mark.line + 1,
+                                                    error.mark.column + 1, error.msg));
+}
 
 }  // namespace
 
 absl::StatusOr<YamlValue> ParseYaml(const std::string& text, const std::string& file_name) {
   try {
-    return Converter(file_name).Convert(YAML::Load(text), "", 0);
+    return Converter(file_name, {}).Convert(YAML::Load(text), "", 0);
   } catch (const YAML::Exception& error) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "%s:%d:%d: %s", file_name, error.mark.line + 1, error.mark.column + 1, error.msg));
+    return SyntaxError(error, file_name);
+  }
+}
+
+absl::StatusOr<std::vector<YamlValue>> ParseYamlDocuments(const std::string& text,
+                                                          const std::string& file_name,
+                                                          const YamlLimits& limits) {
+  try {
+    if (HasMoreDocumentsThan(limits.most_documents, text)) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s: more than %d documents, or a bracket that closes nothing", file_name,
+                          limits.most_documents));
+    }
+    Converter converter(file_name, limits);
+    std::vector<YamlValue> documents;
+    for (const YAML::Node& node : YAML::LoadAll(text)) {
+      ASSIGN_OR_RETURN(YamlValue document, converter.Convert(node, "", 0));
+      documents.push_back(std::move(document));
+    }
+    return documents;
+  } catch (const YAML::Exception& error) {
+    return SyntaxError(error, file_name);
   }
 }
 

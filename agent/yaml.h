@@ -32,9 +32,21 @@ struct YamlEntry {
   YamlValue value;
 };
 
+// How much one text may stand for: aliases can make a small one stand for very much.
+struct YamlLimits {
+  int deepest = 16;
+  size_t most_values = 100'000;
+  int most_documents = 1'000;
+};
+
 // InvalidArgument: "config.yaml:3:5: …" for syntax, duplicate keys and anchors that go deeper
 // than a configuration has reason to.
 absl::StatusOr<YamlValue> ParseYaml(const std::string& text, const std::string& file_name);
+
+// The same for a text of any number of documents, with "---" between them. JSON is one of them.
+absl::StatusOr<std::vector<YamlValue>> ParseYamlDocuments(const std::string& text,
+                                                          const std::string& file_name,
+                                                          const YamlLimits& limits);
 
 // One key of a map that may occur, and what to do with its value.
 struct YamlKey {

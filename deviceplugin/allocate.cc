@@ -1,5 +1,6 @@
 #include "deviceplugin/allocate.h"
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_format.h"
@@ -9,8 +10,12 @@
 namespace vfio_agent {
 namespace {
 
-// Where the legacy container lives. KubeVirt prepares none of the other nodes where it is absent.
-constexpr char kContainerNode[] = "/dev/vfio/vfio";
+// The legacy container, groups, cdevs, /dev/iommu: an order for people.
+int RankOf(std::string_view node) {
+  if (node == "/dev/vfio/vfio") return 0;
+  if (node == "/dev/iommu") return 3;
+  return node.starts_with("/dev/vfio/devices/") ? 2 : 1;
+}
 
 void AddNode(const std::string& path, v1beta1::ContainerAllocateResponse& response) {
   v1beta1::DeviceSpec& node = *response.add_devices();
@@ -57,22 +62,23 @@ absl::StatusOr<std::vector<const OfferedUnit*>> FindUnits(const IndexedOffer& of
   return units;
 }
 
-v1beta1::ContainerAllocateResponse MakeAllocation(std::string_view resource,
+v1beta1::ContainerAllocateResponse MakeAllocation(const Offer& offer,
                                                   const std::vector<const OfferedUnit*>& units) {
   v1beta1::ContainerAllocateResponse response;
-  std::vector<std::string> addresses, groups, cdevs;
+  std::vector<std::string> addresses, nodes;
   std::set<std::string_view> seen;
   for (const OfferedUnit* unit : units) {
     addresses.insert(addresses.end(), unit->addresses.begin(), unit->addresses.end());
     for (const std::string& node : unit->nodes) {
-      if (!seen.insert(node).second) continue;
-      (node.starts_with("/dev/vfio/devices/") ? cdevs : groups).push_back(node);
+      if (seen.insert(node).second) nodes.push_back(node);
+    }
+    if (offer.cdi_names) {
+      response.add_cdi_devices()->set_name(absl::StrFormat("%s=%s", offer.resource, unit->id));
     }
   }
-  (*response.mutable_envs())[ResourceVariable(resource)] = absl::StrJoin(addresses, ",");
-  AddNode(kContainerNode, response);
-  for (const std::string& node : groups) AddNode(node, response);
-  for (const std::string& node : cdevs) AddNode(node, response);
+  (*response.mutable_envs())[ResourceVariable(offer.resource)] = absl::StrJoin(addresses, ",");
+  std::ranges::stable_sort(nodes, {}, RankOf);
+  for (const std::string& node : nodes) AddNode(node, response);
   return response;
 }
 

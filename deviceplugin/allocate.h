@@ -19,8 +19,8 @@ namespace vfio_agent {
 absl::StatusOr<std::vector<const OfferedUnit*>> FindUnits(const IndexedOffer& offer,
                                                           const std::vector<std::string>& ids);
 
-// The answer for one container that gets `units` of `resource`.
-v1beta1::ContainerAllocateResponse MakeAllocation(std::string_view resource,
+// The answer for one container that gets `units` of `offer`.
+v1beta1::ContainerAllocateResponse MakeAllocation(const Offer& offer,
                                                   const std::vector<const OfferedUnit*>& units);
 
 }  // namespace vfio_agent

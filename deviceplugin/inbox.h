@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "deviceplugin/listener.h"
 #include "deviceplugin/mutex.h"
 #include "deviceplugin/service.h"
 
@@ -15,21 +16,23 @@ namespace vfio_agent {
 
 struct Signal {
   std::string resource;
-  int incarnation = 0;                            // of the server that it is about
-  std::variant<ServiceEvent, absl::Status> what;  // a Status: how Register ended
+  int incarnation = 0;  // of the server that it is about
+  // A Status: what the kubelet made of the registration.
+  std::variant<ServiceEvent, absl::Status, RefusedPeer> what;
 };
 
 class Inbox {
  public:
-  // `wake` is called after each Put(), until Close() has returned.
+  // `wake` is called after each Put() into an empty inbox, until Close() has returned.
   explicit Inbox(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   void Put(Signal signal) ABSL_LOCKS_EXCLUDED(mutex_) {
     const MutexLock lock(mutex_);
     if (!wake_) return;
     signals_.push_back(std::move(signal));
-    // With the lock held, so that nobody is woken whose loop is gone; it only writes an eventfd.
-    wake_();
+    // Whoever has been woken takes all. With the lock held, so that nobody is woken whose loop is
+    // gone; it only writes an eventfd.
+    if (signals_.size() == 1) wake_();
   }
 
   std::vector<Signal> TakeAll() ABSL_LOCKS_EXCLUDED(mutex_) {

@@ -1,18 +1,18 @@
 #include "deviceplugin/offer.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 
 #include "absl/strings/str_format.h"
+#include "iommu/condition.h"
 
 namespace vfio_agent {
 namespace {
 
 using Endpoints = std::unordered_map<int, std::vector<const PciDevice*>>;
-using UnitsById = std::unordered_map<std::string_view, const OfferedUnit*>;
 
 Endpoints EndpointsByGroup(const NodeFacts& facts) {
   Endpoints groups;
@@ -30,31 +30,15 @@ std::vector<std::string> PathOf(const PciDevice& device) {
   return path;
 }
 
-// A cdev is named only where the device node is there as well: a container cannot be started with
-// a node that is missing, and udev may have been told to make none.
-void AddCdev(const PciDevice& device, const NodeFacts& facts, OfferedUnit& unit) {
-  if (!device.vfio_cdev) return;
-  const std::string name = "devices/" + *device.vfio_cdev;
+// A node is named only where it is there: a container cannot be started with one that is missing,
+// the kernel may be built without the one kind or the other, and udev may have been told to make
+// none.
+void AddNode(const std::string& name, const NodeFacts& facts, OfferedUnit& unit) {
   if (facts.vfio_nodes.contains(name)) unit.nodes.push_back("/dev/vfio/" + name);
 }
 
-OfferedUnit MakeUnit(const Unit& unit, const NodeFacts& facts, const Endpoints& endpoints) {
-  OfferedUnit offered{.id = unit.id,
-                      .group = *unit.group,
-                      .numa_node = unit.numa_node,
-                      .healthy = unit.state == UnitState::kReady,
-                      .reason = unit.reason};
-  for (const PciAddress& address : unit.addresses) offered.addresses.push_back(address.ToString());
-  if (const PciDevice* primary = FindDevice(facts, unit.primary)) offered.path = PathOf(*primary);
-  offered.nodes.push_back(absl::StrFormat("/dev/vfio/%d", *unit.group));
-  const auto members = endpoints.find(*unit.group);
-  if (members == endpoints.end()) return offered;
-  for (const PciDevice* member : members->second) {
-    offered.members.push_back(member->address.ToString());
-    AddCdev(*member, facts, offered);
-  }
-  return offered;
-}
+// A unit that a pod has stays healthy: its health is what the pod's status shows.
+bool IsHealthy(UnitState state) { return state == UnitState::kReady || state == UnitState::kHeld; }
 
 // True for a unit that is the guests' already, whatever is wrong with it now. One that waits to
 // be bound, or never may be, is no capacity that a scheduler could count on.
@@ -72,12 +56,6 @@ bool IsListed(const Unit& unit) {
   return false;
 }
 
-OfferedUnit Withdrawn(OfferedUnit unit, std::string reason) {
-  unit.healthy = false;
-  unit.reason = std::move(reason);
-  return unit;
-}
-
 std::string WhyMissing(const OfferedUnit& unit, const NodeFacts& facts) {
   const auto address = PciAddress::Parse(unit.id);
   if (address.ok() && FindDevice(facts, *address) == nullptr) return "the device is gone";
@@ -92,51 +70,140 @@ void SortUnits(std::vector<OfferedUnit>& units) {
   });
 }
 
-// Appends what `before` offered and `offer` lacks.
-void KeepOffered(const Offer& before, const NodeFacts& facts, Offer& offer) {
-  std::unordered_set<std::string> present;
-  for (const OfferedUnit& unit : offer.units) present.insert(unit.id);
-  for (const OfferedUnit& unit : before.units) {
-    if (present.contains(unit.id)) continue;
-    offer.units.push_back(Withdrawn(unit, WhyMissing(unit, facts)));
-  }
-}
+// Where nothing of `unit` is known to be in use.
+constexpr absl::Duration kDelistAfter = absl::Seconds(10);
 
-Offer MakeOffer(const Resource& resource, const NodeFacts& facts, const Endpoints& endpoints,
-                const Offer& before) {
-  UnitsById offered;
-  for (const OfferedUnit& unit : before.units) offered.emplace(unit.id, &unit);
-  Offer offer{.resource = resource.name, .numa = resource.numa};
-  for (const Unit& unit : resource.units) {
-    const auto old = offered.find(unit.id);
-    if (IsListed(unit)) {
-      offer.units.push_back(MakeUnit(unit, facts, endpoints));
-    } else if (old != offered.end()) {
-      offer.units.push_back(Withdrawn(*old->second, unit.reason));
+class OfferMaker {
+ public:
+  OfferMaker(const NodeFacts& facts, const std::vector<Offer>& before, const OfferOptions& options,
+             const Tenancy* tenancy, absl::Time now)
+      : facts_(facts), options_(options), now_(now), endpoints_(EndpointsByGroup(facts)) {
+    for (const Offer& offer : before) before_.emplace(offer.resource, &offer);
+    known_ = tenancy != nullptr && tenancy->claims.known && tenancy->silent.empty();
+    if (tenancy == nullptr) return;
+    for (const PodClaim& claim : tenancy->claims.list) claimed_.insert(claim.unit);
+    for (const Grant& grant : tenancy->grants) claimed_.insert(grant.unit);
+  }
+
+  std::vector<Offer> Make(const Plan& plan) {
+    std::vector<Offer> offers;
+    for (const Resource& resource : plan.resources) {
+      offers.push_back(
+          {.resource = resource.name, .numa = resource.numa, .cdi_names = options_.cdi_names});
+      planned_.emplace(resource.name, &resource);
+    }
+    for (const auto& [name, old] : before_) {
+      if (planned_.contains(name)) continue;
+      offers.push_back({.resource = old->resource, .numa = old->numa, .cdi_names = old->cdi_names});
+    }
+    // What stays comes first: it decides which ids are taken.
+    for (Offer& offer : offers) AddWithdrawn(offer);
+    for (Offer& offer : offers) AddPlanned(offer);
+    for (Offer& offer : offers) SortUnits(offer.units);
+    return offers;
+  }
+
+ private:
+  OfferedUnit MakeUnit(const Unit& unit) const {
+    OfferedUnit offered{.id = unit.id,
+                        .group = *unit.group,
+                        .numa_node = unit.numa_node,
+                        .healthy = IsHealthy(unit.state)};
+    if (!offered.healthy) offered.reason = unit.reason;
+    for (const PodClaim& pod : unit.pods) {
+      offered.holder += (offered.holder.empty() ? "" : ", ") + Spell(pod);
+    }
+    for (const PciAddress& address : unit.addresses) {
+      offered.addresses.push_back(address.ToString());
+    }
+    if (const PciDevice* primary = FindDevice(facts_, unit.primary))
+      offered.path = PathOf(*primary);
+    const auto members = endpoints_.find(*unit.group);
+    if (members != endpoints_.end()) {
+      for (const PciDevice* member : members->second) {
+        offered.members.push_back(member->address.ToString());
+      }
+    }
+    AddNodes(unit, offered);
+    return offered;
+  }
+
+  void AddNodes(const Unit& unit, OfferedUnit& offered) const {
+    AddNode("vfio", facts_, offered);
+    AddNode(absl::StrFormat("%d", *unit.group), facts_, offered);
+    const size_t before = offered.nodes.size();
+    for (const PciAddress& address : unit.addresses) {
+      const PciDevice* const device = FindDevice(facts_, address);
+      if (device != nullptr && device->vfio_cdev) {
+        AddNode("devices/" + *device->vfio_cdev, facts_, offered);
+      }
+    }
+    const bool has_cdev = offered.nodes.size() > before;
+    if (has_cdev && options_.iommufd && facts_.iommu_node) offered.nodes.push_back("/dev/iommu");
+  }
+
+  // The units of the old list that the plan does not offer under this resource.
+  void AddWithdrawn(Offer& offer) {
+    const auto old = before_.find(offer.resource);
+    if (old == before_.end()) return;
+    std::unordered_map<std::string_view, const Unit*> planned;
+    if (const auto resource = planned_.find(offer.resource); resource != planned_.end()) {
+      for (const Unit& unit : resource->second->units) planned.emplace(unit.id, &unit);
+    }
+    for (const OfferedUnit& unit : old->second->units) {
+      const auto now = planned.find(unit.id);
+      if (now != planned.end() && IsListed(*now->second)) continue;
+      const std::string& why =
+          now != planned.end() ? now->second->reason : WhyMissing(unit, facts_);
+      const OfferedUnit kept = Withdrawn(unit, why);
+      if (known_ && !claimed_.contains(unit.id) && now_ - kept.withdrawn >= kDelistAfter) continue;
+      taken_.insert(unit.id);
+      offer.units.push_back(kept);
     }
   }
-  KeepOffered(before, facts, offer);
-  SortUnits(offer.units);
-  return offer;
-}
+
+  void AddPlanned(Offer& offer) {
+    const auto resource = planned_.find(offer.resource);
+    if (resource == planned_.end()) return;
+    for (const Unit& unit : resource->second->units) {
+      if (IsListed(unit) && taken_.insert(unit.id).second) offer.units.push_back(MakeUnit(unit));
+    }
+  }
+
+  OfferedUnit Withdrawn(OfferedUnit unit, std::string reason) const {
+    unit.healthy = false;
+    unit.reason = std::move(reason);
+    // As long as a pod has it, the delay does not begin.
+    const bool waiting = unit.withdrawn != absl::InfiniteFuture();
+    if (!waiting || !known_ || claimed_.contains(unit.id)) unit.withdrawn = now_;
+    return unit;
+  }
+
+  const NodeFacts& facts_;
+  const OfferOptions& options_;
+  const absl::Time now_;
+  const Endpoints endpoints_;
+  std::map<std::string_view, const Offer*> before_;
+  std::map<std::string_view, const Resource*> planned_;
+  bool known_ = false;                       // which units pods have
+  std::unordered_set<std::string> claimed_;  // those that they have
+  std::unordered_set<std::string> taken_;    // ids that are in a list already
+};
 
 }  // namespace
 
 std::vector<Offer> MakeOffers(const Plan& plan, const NodeFacts& facts,
-                              const std::vector<Offer>& before) {
-  const Endpoints endpoints = EndpointsByGroup(facts);
-  std::vector<Offer> offers;
-  for (const Resource& resource : plan.resources) {
-    const auto old = std::ranges::find(before, resource.name, &Offer::resource);
-    offers.push_back(MakeOffer(resource, facts, endpoints, old == before.end() ? Offer{} : *old));
-  }
-  for (const Offer& old : before) {
-    if (std::ranges::find(offers, old.resource, &Offer::resource) != offers.end()) continue;
-    Offer kept{.resource = old.resource, .numa = old.numa};
-    KeepOffered(old, facts, kept);
-    offers.push_back(std::move(kept));
-  }
-  return offers;
+                              const std::vector<Offer>& before, const OfferOptions& options,
+                              const Tenancy* tenancy, absl::Time now) {
+  return OfferMaker(facts, before, options, tenancy, now).Make(plan);
+}
+
+bool HasWithdrawn(const std::vector<Offer>& offers) {
+  return std::ranges::any_of(offers, [](const Offer& offer) {
+    return std::ranges::any_of(offer.units, [](const OfferedUnit& unit) {
+      return unit.withdrawn != absl::InfiniteFuture();
+    });
+  });
 }
 
 }  // namespace vfio_agent

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "iommu/plan.h"
 
 namespace vfio_agent {
@@ -19,23 +20,42 @@ struct OfferedUnit {
   std::optional<int> numa_node;      // nullopt: the kernel says -1
   std::vector<std::string> path;     // bridges from the root to the device, for closeness
   std::vector<std::string> members;  // endpoints of the group: all on a vfio driver when healthy
-  std::vector<std::string> nodes;    // device nodes: "/dev/vfio/29", "/dev/vfio/devices/vfio0"
+  // Device nodes that are there: "/dev/vfio/vfio", "/dev/vfio/29", "/dev/vfio/devices/vfio0".
+  std::vector<std::string> nodes;
   bool healthy = false;
   std::string reason;  // why it is not healthy
+  std::string holder;  // pods that have it: "pod ns/name (container c)"; for people
+  // Since when it is listed only because a pod may have it still; InfiniteFuture: it is not so.
+  absl::Time withdrawn = absl::InfiniteFuture();
   bool operator==(const OfferedUnit&) const = default;
 };
 
 struct Offer {
   std::string resource;            // "nvidia.com/GH100_H100_SXM5_80GB"
   bool numa = true;                // tell the kubelet NUMA nodes
+  bool cdi_names = false;          // name CDI devices in answers
   std::vector<OfferedUnit> units;  // sorted by (numa node, address): the order of every answer
   bool operator==(const Offer&) const = default;
 };
 
-// The offers of a plan. Only ready units are healthy. A unit that waits to be bound is not
-// offered at all; one that `before` offered and that is no longer ready, or no longer in the plan,
-// stays in the list as unhealthy: the kubelet may have allocated it (contract rule R28).
+struct OfferOptions {
+  bool iommufd = false;    // /dev/iommu with what has a cdev
+  bool cdi_names = false;  // as Offer::cdi_names
+};
+
+// The offers of a plan. Units that are ready or held are healthy. One that waits to be bound is
+// not offered at all.
+//
+// One that `before` offered and that the plan has not, or not any more in this state or under this
+// resource, stays in the list as unhealthy, since the kubelet may have allocated it (contract rule
+// R28): until no pod has it by `tenancy`, and ten seconds besides. No id is in two lists (R25): a
+// unit that another resource's list still has must wait. `tenancy` may be null: then pods may have
+// anything.
 std::vector<Offer> MakeOffers(const Plan& plan, const NodeFacts& facts,
-                              const std::vector<Offer>& before);
+                              const std::vector<Offer>& before, const OfferOptions& options,
+                              const Tenancy* tenancy, absl::Time now);
+
+// True where a list has units only because a pod may have them still.
+bool HasWithdrawn(const std::vector<Offer>& offers);
 
 }  // namespace vfio_agent

@@ -4,7 +4,10 @@
 
 #include <utility>
 
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "deviceplugin/stale_sockets.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -14,6 +17,15 @@ using Event = Registration::Event;
 
 // What answers that are under way are given when a server makes room for the next one.
 constexpr absl::Duration kGrace = absl::Milliseconds(200);
+
+constexpr char kContentionRemedy[] =
+    "set externalResourceProvider: true for this resource in permittedHostDevices of the KubeVirt "
+    "CR, or switch the other plugin off";
+
+bool Exists(const std::string& path) {
+  struct stat info = {};
+  return ::lstat(path.c_str(), &info) == 0;
+}
 
 Event Meaning(const absl::Status& status) {
   if (status.ok()) return Event::kRegisterOk;
@@ -44,6 +56,9 @@ void Plugin::Handle(const Signal& signal, absl::Time now, double jitter,
                     std::vector<PluginEvent>& events) {
   if (const auto* event = std::get_if<ServiceEvent>(&signal.what)) {
     HandleService(signal, *event, now, jitter, events);
+  } else if (const auto* peer = std::get_if<RefusedPeer>(&signal.what)) {
+    events.push_back(
+        {.kind = PluginEvent::Kind::kPeerRefused, .resource = resource_, .text = Describe(*peer)});
   } else if (signal.incarnation == incarnation_) {
     HandleRegister(std::get<absl::Status>(signal.what), now, jitter, events);
   }
@@ -57,21 +72,20 @@ void Plugin::HandleService(const Signal& signal, const ServiceEvent& event, absl
   if ((opened || closed) && signal.incarnation != incarnation_) return;
   if (opened) registration_.On(Event::kListOpened, now, jitter);
   if (closed) registration_.On(Event::kListClosed, now, jitter);
-  PluginEvent told{.kind = ToPluginKind(event.kind),
-                   .resource = resource_,
-                   .ids = event.ids,
-                   .text = event.text,
-                   .took = event.took};
-  if (closed && registration_.contended()) {
-    told.text = "lost several times within a minute: does another plugin serve this resource?";
-  }
-  events.push_back(std::move(told));
+  events.push_back({.kind = ToPluginKind(event.kind),
+                    .resource = resource_,
+                    .ids = event.ids,
+                    .text = event.text,
+                    .took = event.took});
 }
 
 void Plugin::HandleRegister(const absl::Status& status, absl::Time now, double jitter,
                             std::vector<PluginEvent>& events) {
   call_.reset();  // and its connection, which nobody would read any more
-  if (registration_.phase() != Registration::Phase::kRegistering) return;
+  // Where the kubelet comes to us, it comes when it likes.
+  const bool awaited = registration_.phase() == Registration::Phase::kRegistering ||
+                       context_.way == Registration::Way::kDirectory;
+  if (!awaited) return;
   registration_.On(Meaning(status), now, jitter);
   if (!status.ok()) {
     events.push_back(Failure(status));
@@ -81,19 +95,66 @@ void Plugin::HandleRegister(const absl::Status& status, absl::Time now, double j
   events.push_back({.kind = PluginEvent::Kind::kRegistered, .resource = resource_});
 }
 
+// True where it changed. Said only then: looking at every socket of the directory is not for every
+// step.
+bool Plugin::SeeContention(absl::Time now, double jitter, std::vector<PluginEvent>& events) {
+  const bool kubevirt =
+      Exists(absl::StrFormat("%s/%s", context_.kubelet_dir, KubeVirtSocketName(resource_)));
+  const bool contended = registration_.contended();
+  if (kubevirt == kubevirt_seen_ && contended == contended_) return false;
+  if (kubevirt_seen_ && !kubevirt) registration_.On(Event::kRivalGone, now, jitter);
+  kubevirt_seen_ = kubevirt;
+  contended_ = contended;
+  if (kubevirt || contended) {
+    events.push_back({.kind = PluginEvent::Kind::kContended,
+                      .resource = resource_,
+                      .text = DescribeContention(kubevirt),
+                      .remedy = kContentionRemedy});
+  } else {
+    events.push_back({.kind = PluginEvent::Kind::kContentionOver, .resource = resource_});
+  }
+  return true;
+}
+
+std::string Plugin::DescribeContention(bool kubevirt) const {
+  std::vector<std::string> signs;
+  if (registration_.contended()) {
+    signs.push_back("the kubelet dropped the resource several times, each within a minute");
+  }
+  if (kubevirt) {
+    signs.push_back(absl::StrFormat("KubeVirt's own plugin serves it (%s in %s)",
+                                    KubeVirtSocketName(resource_), context_.kubelet_dir));
+  }
+  const std::vector<std::string> others = OtherPlugins(context_.kubelet_dir);
+  return absl::StrFormat("another plugin registers this resource: %s; plugins beside this one: %s",
+                         absl::StrJoin(signs, "; "),
+                         others.empty() ? "none is seen" : absl::StrJoin(others, ", "));
+}
+
 absl::Time Plugin::Advance(absl::Time now, double jitter, std::vector<PluginEvent>& events) {
+  const absl::Time next = AdvanceRegistration(now, jitter, events);
+  return SeeContention(now, jitter, events) ? AdvanceRegistration(now, jitter, events) : next;
+}
+
+absl::Time Plugin::AdvanceRegistration(absl::Time now, double jitter,
+                                       std::vector<PluginEvent>& events) {
   for (;;) {
     const bool awaited = registration_.phase() == Registration::Phase::kAwaitList;
     const Registration::Step step = registration_.Next(now);
     if (step.kind == Registration::Step::Kind::kWait) return step.until;
+    if (awaited) {
+      events.push_back(Failure(absl::DeadlineExceededError(
+          "the kubelet accepted the registration but does not watch the list")));
+    }
+    if (step.kind == Registration::Step::Kind::kWithdraw) {
+      Shutdown(absl::Now() + kGrace);
+      registration_.On(Event::kWithdrawn, now, jitter);
+      continue;
+    }
     if (step.kind == Registration::Step::Kind::kRegister) {
       Register();
       registration_.On(Event::kRegisterSent, now, jitter);
       continue;
-    }
-    if (awaited) {
-      events.push_back(Failure(absl::DeadlineExceededError(
-          "the kubelet accepted the registration but does not watch the list")));
     }
     const absl::Status served = Serve();
     registration_.On(served.ok() ? Event::kServed : Event::kServeFailed, now, jitter);
@@ -125,6 +186,18 @@ void Plugin::Shutdown(absl::Time deadline) {
   server_.reset();
 }
 
+PluginServer::Extras Plugin::ServerExtras(const std::string& path) const {
+  const auto put = [inbox = context_.inbox, resource = resource_,
+                    incarnation = incarnation_](auto what) {
+    inbox->Put({.resource = resource, .incarnation = incarnation, .what = std::move(what)});
+  };
+  PluginServer::Extras extras{.turned_away = put};
+  if (context_.way == Registration::Way::kDirectory) {
+    extras.registry = std::make_unique<RegistryService>(resource_, path, put);
+  }
+  return extras;
+}
+
 absl::Status Plugin::Serve() {
   Shutdown(absl::Now() + kGrace);
   incarnation_ = ++context_.incarnations;
@@ -134,9 +207,11 @@ absl::Status Plugin::Serve() {
                    incarnation = incarnation_](ServiceEvent event) {
     inbox->Put({.resource = resource, .incarnation = incarnation, .what = std::move(event)});
   };
-  ASSIGN_OR_RETURN(server_,
-                   PluginServer::Start(path, std::make_unique<DevicePluginService>(
-                                                 published_, *context_.tree, std::move(observer))));
+  ASSIGN_OR_RETURN(server_, PluginServer::Start(path,
+                                                std::make_unique<DevicePluginService>(
+                                                    published_, *context_.tree, *context_.ledger,
+                                                    std::move(observer)),
+                                                ServerExtras(path)));
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "deviceplugin/inbox.h"
+#include "deviceplugin/ledger.h"
 #include "deviceplugin/plugin_event.h"
 #include "deviceplugin/published.h"
 #include "deviceplugin/register_call.h"
@@ -17,8 +18,11 @@ namespace vfio_agent {
 
 // What all plugins of a node share; outlives them.
 struct PluginContext {
-  std::string dir;  // the kubelet's device-plugin directory
+  std::string dir;  // where our sockets are
+  Registration::Way way = Registration::Way::kCall;
+  std::string kubelet_dir;  // the kubelet's device-plugin directory
   const Tree* tree = nullptr;
+  Ledger* ledger = nullptr;
   std::shared_ptr<Inbox> inbox;  // shared with calls that may end later than we do
   uint32_t tag = 0;              // of this process, for socket names
   int incarnations = 0;          // servers started so far, of all resources
@@ -27,7 +31,7 @@ struct PluginContext {
 class Plugin {
  public:
   Plugin(std::string resource, PluginContext& context)
-      : resource_(std::move(resource)), context_(context) {}
+      : resource_(std::move(resource)), context_(context), registration_(context.way) {}
 
   void Set(Offer offer) { published_.Set(std::move(offer)); }
 
@@ -51,6 +55,10 @@ class Plugin {
                      std::vector<PluginEvent>& events);
   void HandleRegister(const absl::Status& status, absl::Time now, double jitter,
                       std::vector<PluginEvent>& events);
+  absl::Time AdvanceRegistration(absl::Time now, double jitter, std::vector<PluginEvent>& events);
+  bool SeeContention(absl::Time now, double jitter, std::vector<PluginEvent>& events);
+  std::string DescribeContention(bool kubevirt) const;
+  PluginServer::Extras ServerExtras(const std::string& path) const;
   absl::Status Serve();
   void Register();
   PluginEvent Failure(const absl::Status& status);
@@ -61,6 +69,9 @@ class Plugin {
   Registration registration_;
   int incarnation_ = 0;
   std::string last_error_;
+  // Of another plugin for our resource, when it was last looked at.
+  bool kubevirt_seen_ = false;
+  bool contended_ = false;
   std::unique_ptr<PluginServer> server_;
   std::unique_ptr<RegisterCall> call_;
 };

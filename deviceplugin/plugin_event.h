@@ -19,11 +19,16 @@ struct PluginEvent {
     kAllocateRefused,
     kPreStartRefused,
     kDirectoryReplaced,  // about all resources
+    kPeerRefused,        // somebody else than the kubelet connected
+    kContended,          // another plugin serves this resource as well
+    kContentionOver,
+    kStaleSockets,  // about all resources: what killed agents had left was removed
   };
   Kind kind = Kind::kRegistered;
   std::string resource;
   std::vector<std::string> ids;  // of an allocation or start
   std::string text;              // why, in words
+  std::string remedy;            // of a contention
   absl::Duration took;           // of an allocation
 };
 

@@ -4,8 +4,10 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "deviceplugin/plugin.h"
+#include "deviceplugin/stale_sockets.h"
 
 namespace vfio_agent {
 namespace {
@@ -18,13 +20,22 @@ using Event = Registration::Event;
 }  // namespace
 
 Plugins::Plugins(Options options, std::function<void()> wake)
-    : context_(std::make_unique<PluginContext>()), watch_(std::move(options.dir)) {
+    : context_(std::make_unique<PluginContext>()),
+      watch_(options.registry_dir.empty() ? options.dir : options.registry_dir) {
   SilenceGrpc();
   context_->dir = watch_.dir();
+  context_->kubelet_dir = options.dir;
+  if (!options.registry_dir.empty()) {
+    context_->way = Registration::Way::kDirectory;
+    kubelet_.emplace(options.dir);
+  }
   context_->tree = options.tree;
+  context_->ledger = options.ledger;
   context_->inbox = std::make_shared<Inbox>(std::move(wake));
   context_->tag = std::random_device()();
   random_.seed(context_->tag);
+  // Both: the agent that was killed may have registered the other way.
+  RemoveStale({options.dir, options.registry_dir});
 }
 
 Plugins::~Plugins() { Shutdown(absl::ZeroDuration()); }
@@ -45,13 +56,13 @@ void Plugins::Set(std::vector<Offer> offers) {
 }
 
 std::vector<PluginEvent> Plugins::Step(absl::Time now) {
-  std::vector<PluginEvent> events;
+  std::vector<PluginEvent> events = std::exchange(unsaid_, {});
   for (const Signal& signal : context_->inbox->TakeAll()) {
     const auto plugin = plugins_.find(signal.resource);
     if (plugin != plugins_.end()) plugin->second->Handle(signal, now, Jitter(), events);
   }
   LookAround(now, events);
-  next_deadline_ = kubelet_present_ && watch_.armed() ? absl::InfiniteFuture() : now + kPoll;
+  next_deadline_ = sleeps_ ? absl::InfiniteFuture() : now + kPoll;
   for (const auto& entry : plugins_) {
     next_deadline_ = std::min(next_deadline_, entry.second->Advance(now, Jitter(), events));
   }
@@ -60,8 +71,8 @@ std::vector<PluginEvent> Plugins::Step(absl::Time now) {
 }
 
 void Plugins::LookAround(absl::Time now, std::vector<PluginEvent>& events) {
-  const KubeletWatch::Look look = watch_.LookAgain();
-  kubelet_present_ = look.kubelet_present;
+  const KubeletWatch::Look look = LookAtKubelet(watch_.LookAgain());
+  sleeps_ = watch_.armed() && (kubelet_.has_value() || look.kubelet_present);
   if (look.directory_replaced) events.push_back({.kind = PluginEvent::Kind::kDirectoryReplaced});
   if (look.kubelet_restarted) events.push_back({.kind = PluginEvent::Kind::kKubeletRestarted});
   for (const auto& entry : plugins_) {
@@ -72,6 +83,28 @@ void Plugins::LookAround(absl::Time now, std::vector<PluginEvent>& events) {
     } else {
       plugin.On(look.kubelet_present ? Event::kKubeletSeen : Event::kKubeletMissing, now, Jitter());
     }
+  }
+}
+
+// `look`: at the directory with our sockets.
+KubeletWatch::Look Plugins::LookAtKubelet(const KubeletWatch::Look& look) {
+  if (!kubelet_) return look;
+  kubelet_->Drain();  // which nobody polls: a kubelet that has restarted is heard of by its calls
+  KubeletWatch::Look kubelet = kubelet_->LookAgain();
+  kubelet.directory_replaced = look.directory_replaced;
+  return kubelet;
+}
+
+void Plugins::RemoveStale(const std::vector<std::string>& dirs) {
+  for (const std::string& dir : dirs) {
+    if (dir.empty()) continue;
+    const StaleSockets stale = RemoveStaleSockets(dir);
+    std::vector<std::string> done;
+    if (!stale.removed.empty()) done.push_back("removed " + absl::StrJoin(stale.removed, ", "));
+    if (!stale.kept.empty()) done.push_back("cannot remove " + absl::StrJoin(stale.kept, ", "));
+    if (done.empty()) continue;
+    unsaid_.push_back(
+        {.kind = PluginEvent::Kind::kStaleSockets, .text = absl::StrJoin(done, "; ")});
   }
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 namespace vfio_agent {
 
 class Plugin;
+class Ledger;
 struct PluginContext;
 class Tree;
 
@@ -26,7 +28,11 @@ class Plugins {
  public:
   struct Options {
     std::string dir;  // the kubelet's device-plugin directory; need not exist yet
+    // The directory of the kubelet's plugin watcher, to be found there instead of calling
+    // kubelet.sock. Empty: not.
+    std::string registry_dir;
     const Tree* tree = nullptr;
+    Ledger* ledger = nullptr;
   };
 
   // `wake` is called from any thread, until Shutdown() has returned: the loop is to call Step()
@@ -63,11 +69,15 @@ class Plugins {
  private:
   double Jitter();
   void LookAround(absl::Time now, std::vector<PluginEvent>& events);
+  KubeletWatch::Look LookAtKubelet(const KubeletWatch::Look& look);
+  void RemoveStale(const std::vector<std::string>& dirs);
 
   QuietGrpc quiet_;  // before and after everything else
   std::unique_ptr<PluginContext> context_;
-  KubeletWatch watch_;
-  bool kubelet_present_ = false;
+  KubeletWatch watch_;                   // of the directory with our sockets
+  std::optional<KubeletWatch> kubelet_;  // where kubelet.sock is in another one
+  bool sleeps_ = false;                  // whatever happens there wakes us up
+  std::vector<PluginEvent> unsaid_;      // of the start
   std::minstd_rand random_;
   std::map<std::string, std::unique_ptr<Plugin>> plugins_;
   absl::Time next_deadline_ = absl::InfinitePast();

@@ -1,10 +1,9 @@
 #include "deviceplugin/server.h"
 
 #include <grpc/support/log.h>
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
-#include <sys/stat.h>
+#include <grpcpp/server_posix.h>
 #include <sys/un.h>
 
 #include <cstdlib>
@@ -23,19 +22,6 @@ uint32_t Hash(std::string_view text) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
   return hash;
 }
-
-// The mode of a socket is decided by bind(), which gRPC calls: only the umask reaches it without a
-// moment at which others could connect.
-class OwnerOnly {
- public:
-  OwnerOnly() : before_(::umask(0177)) {}
-  ~OwnerOnly() { ::umask(before_); }
-  OwnerOnly(const OwnerOnly&) = delete;
-  OwnerOnly& operator=(const OwnerOnly&) = delete;
-
- private:
-  mode_t before_;
-};
 
 }  // namespace
 
@@ -61,40 +47,49 @@ void SilenceGrpc() {
   gpr_set_log_function([](gpr_log_func_args*) {});
 }
 
-PluginServer::PluginServer(std::string path, std::unique_ptr<DevicePluginService> service)
-    : path_(std::move(path)), service_(std::move(service)) {}
+PluginServer::PluginServer(std::string path, std::unique_ptr<DevicePluginService> service,
+                           Extras extras)
+    : path_(std::move(path)), extras_(std::move(extras)), service_(std::move(service)) {}
 
 PluginServer::~PluginServer() { Shutdown(absl::InfinitePast()); }
 
 absl::StatusOr<std::unique_ptr<PluginServer>> PluginServer::Start(
-    const std::string& path, std::unique_ptr<DevicePluginService> service) {
-  std::unique_ptr<PluginServer> started(new PluginServer(path, std::move(service)));
-  // gRPC tells a failure to listen only to its log, so the likely one is looked for here.
-  const std::string dir = path.substr(0, path.rfind('/'));
-  struct stat info = {};
-  if (::stat(dir.c_str(), &info) != 0) return ErrnoStatus("device-plugin directory " + dir);
+    const std::string& path, std::unique_ptr<DevicePluginService> service, Extras extras) {
+  std::unique_ptr<PluginServer> started(
+      new PluginServer(path, std::move(service), std::move(extras)));
   RETURN_IF_ERROR(started->Listen());
   return started;
 }
 
+// The server has no port of its own: gRPC takes whoever connects, without asking who it is.
 absl::Status PluginServer::Listen() {
   grpc::ServerBuilder builder;
-  builder.AddListeningPort("unix:" + path_, grpc::InsecureServerCredentials());
   builder.RegisterService(&service_->rpc());
+  if (extras_.registry != nullptr) builder.RegisterService(&extras_.registry->rpc());
+  // A stream stays open for weeks, and a peer that pings it meanwhile means no harm: gRPC would
+  // hang up on it.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   queue_ = builder.AddCompletionQueue();
   lease_ = LeaseOut(*queue_);
-  {
-    const OwnerOnly owner_only;
-    server_ = builder.BuildAndStart();
-  }
+  server_ = builder.BuildAndStart();
   if (server_ == nullptr) {
     lease_.reset();
     HandleCalls();  // a queue must be read empty before it ends
-    return absl::UnavailableError(absl::StrFormat("cannot listen on %s", path_));
+    return absl::UnavailableError(absl::StrFormat("cannot serve %s", path_));
   }
-  service_->Serve(lease_);
-  thread_ = std::thread([this] { HandleCalls(); });
+  Serve();
+  auto accepted = [this](int fd) { grpc::AddInsecureChannelFromFd(server_.get(), fd); };
+  auto turned_away = [this](const RefusedPeer& peer) {
+    if (extras_.turned_away) extras_.turned_away(peer);
+  };
+  ASSIGN_OR_RETURN(listener_, Listener::Start(path_, {std::move(accepted), turned_away}));
   return absl::OkStatus();
+}
+
+void PluginServer::Serve() {
+  service_->Serve(lease_);
+  if (extras_.registry != nullptr) extras_.registry->Serve(lease_);
+  thread_ = std::thread([this] { HandleCalls(); });
 }
 
 void PluginServer::HandleCalls() {
@@ -106,6 +101,7 @@ void PluginServer::HandleCalls() {
 void PluginServer::Shutdown(absl::Time deadline) {
   if (server_ == nullptr) return;
   EndStreams();
+  listener_.reset();
   server_->Shutdown(absl::ToChronoTime(deadline));
   lease_.reset();
   thread_.join();  // ends with the last call

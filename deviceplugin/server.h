@@ -9,6 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "deviceplugin/listener.h"
+#include "deviceplugin/registry_service.h"
 #include "deviceplugin/service.h"
 
 namespace vfio_agent {
@@ -27,10 +29,14 @@ void SilenceGrpc();
 
 class PluginServer {
  public:
-  // Listens before it returns. Only the owner may connect to the socket: nothing in the protocol
-  // tells the kubelet from anybody else. Unavailable where the socket cannot be made.
+  struct Extras {
+    std::function<void(const RefusedPeer&)> turned_away;  // on a thread of the server's; or none
+    std::unique_ptr<RegistryService> registry;            // served as well; or null
+  };
+
+  // Listens before it returns. An error that comes of the socket has the errno (ErrnoOf).
   static absl::StatusOr<std::unique_ptr<PluginServer>> Start(
-      const std::string& path, std::unique_ptr<DevicePluginService> service);
+      const std::string& path, std::unique_ptr<DevicePluginService> service, Extras extras = {});
 
   ~PluginServer();  // shuts down at once
 
@@ -45,17 +51,20 @@ class PluginServer {
   const std::string& path() const { return path_; }
 
  private:
-  PluginServer(std::string path, std::unique_ptr<DevicePluginService> service);
+  PluginServer(std::string path, std::unique_ptr<DevicePluginService> service, Extras extras);
 
   absl::Status Listen();
+  void Serve();
   void HandleCalls();
 
   std::string path_;
-  std::unique_ptr<DevicePluginService> service_;        // outlives the server
+  Extras extras_;                                       // outlives the server
+  std::unique_ptr<DevicePluginService> service_;        // likewise
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;  // likewise
   QueueLease lease_;                                    // held until the server has shut down
   std::unique_ptr<grpc::Server> server_;
-  std::thread thread_;  // sleeps in the queue while the kubelet wants nothing
+  std::thread thread_;                  // sleeps in the queue while the kubelet wants nothing
+  std::unique_ptr<Listener> listener_;  // ends before the server, to which it gives connections
 };
 
 }  // namespace vfio_agent

@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "deviceplugin/allocate.h"
+#include "deviceplugin/ledger.h"
 #include "deviceplugin/preferred.h"
 #include "deviceplugin/unary_call.h"
 #include "deviceplugin/verify.h"
@@ -36,13 +37,28 @@ absl::StatusOr<std::vector<const OfferedUnit*>> FindVerified(const IndexedOffer&
   return units;
 }
 
-absl::Status AllocateAll(const IndexedOffer& offer, const Tree& tree,
+absl::Status AllocateAll(const IndexedOffer& offer, const Tree& tree, Ledger& ledger,
                          const v1beta1::AllocateRequest& request,
                          v1beta1::AllocateResponse& response) {
+  std::vector<std::vector<const OfferedUnit*>> containers;
   for (const v1beta1::ContainerAllocateRequest& container : request.container_requests()) {
-    ASSIGN_OR_RETURN(const auto units,
+    ASSIGN_OR_RETURN(containers.emplace_back(),
                      FindVerified(offer, tree, ToVector(container.devices_ids())));
-    *response.add_container_responses() = MakeAllocation(offer.offer().resource, units);
+  }
+  const std::string& resource = offer.offer().resource;
+  RETURN_IF_ERROR(Annotate(ledger.Take(resource, containers), resource));
+  for (const auto& units : containers) {
+    *response.add_container_responses() = MakeAllocation(offer.offer(), units);
+  }
+  return absl::OkStatus();
+}
+
+// Before a container starts: with the very answer that the kubelet has kept of its units.
+absl::Status CheckStart(const IndexedOffer& offer, const Tree& tree, const Ledger& ledger,
+                        const std::vector<std::string>& ids) {
+  ASSIGN_OR_RETURN(const auto units, FindVerified(offer, tree, ids));
+  for (const OfferedUnit* unit : units) {
+    RETURN_IF_ERROR(Annotate(ledger.CheckUnchanged(*unit), offer.offer().resource));
   }
   return absl::OkStatus();
 }
@@ -87,9 +103,11 @@ class DevicePluginService::Streams {
   std::vector<std::weak_ptr<WatchStream>> streams_ ABSL_GUARDED_BY(mutex_);
 };
 
-DevicePluginService::DevicePluginService(Published& published, const Tree& tree, Observer observer)
+DevicePluginService::DevicePluginService(Published& published, const Tree& tree, Ledger& ledger,
+                                         Observer observer)
     : published_(published),
       tree_(tree),
+      ledger_(ledger),
       observer_(std::move(observer)),
       streams_(std::make_unique<Streams>()) {}
 
@@ -143,7 +161,7 @@ grpc::Status DevicePluginService::GetPreferredAllocation(
 grpc::Status DevicePluginService::Allocate(const v1beta1::AllocateRequest& request,
                                            v1beta1::AllocateResponse& response) {
   const absl::Time start = absl::Now();
-  const absl::Status status = AllocateAll(*published_.Get(), tree_, request, response);
+  const absl::Status status = AllocateAll(*published_.Get(), tree_, ledger_, request, response);
   ServiceEvent event{
       .kind = status.ok() ? ServiceEvent::Kind::kAllocated : ServiceEvent::Kind::kAllocateRefused,
       .text = Message(status),
@@ -159,7 +177,7 @@ grpc::Status DevicePluginService::Allocate(const v1beta1::AllocateRequest& reque
 grpc::Status DevicePluginService::PreStartContainer(
     const v1beta1::PreStartContainerRequest& request) {
   std::vector<std::string> ids = ToVector(request.devices_ids());
-  const absl::Status status = FindVerified(*published_.Get(), tree_, ids).status();
+  const absl::Status status = CheckStart(*published_.Get(), tree_, ledger_, ids);
   if (!status.ok()) {
     observer_({.kind = ServiceEvent::Kind::kPreStartRefused,
                .ids = std::move(ids),

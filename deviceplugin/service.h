@@ -13,6 +13,7 @@
 
 namespace vfio_agent {
 
+class Ledger;
 class Tree;
 
 // Something that the kubelet did. Told on the server's thread.
@@ -35,9 +36,9 @@ class DevicePluginService {
  public:
   using Observer = std::function<void(ServiceEvent)>;
 
-  // `published` and `tree` outlive the server; `observer` is quick and is called on the server's
-  // thread.
-  DevicePluginService(Published& published, const Tree& tree, Observer observer);
+  // `published`, `tree` and `ledger` outlive the server; `observer` is quick and is called on the
+  // server's thread.
+  DevicePluginService(Published& published, const Tree& tree, Ledger& ledger, Observer observer);
   ~DevicePluginService();
 
   DevicePluginService(const DevicePluginService&) = delete;
@@ -70,6 +71,7 @@ class DevicePluginService {
 
   Published& published_;
   const Tree& tree_;
+  Ledger& ledger_;
   Observer observer_;
   std::unique_ptr<Streams> streams_;
   Rpc rpc_;

@@ -4,18 +4,20 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "iommu/planning.h"
 #include "sysfs/paths.h"
 #include "sysfs/tree.h"
 
 namespace vfio_agent {
 namespace {
 
-absl::Status VerifyDriver(const Tree& tree, const OfferedUnit& unit, const std::string& member) {
-  const auto driver = tree.ReadLinkName(absl::StrFormat("%s/%s/driver", kDevicesDir, member));
+absl::Status VerifyDriver(const TreeDir& device, const OfferedUnit& unit,
+                          const std::string& member) {
+  const auto driver = device.ReadLinkName("driver");
   if (driver.ok()) {
     // pci-stub holds a device for nobody, so the kernel lets a guest have the rest of its group.
     const bool named = std::ranges::find(unit.addresses, member) != unit.addresses.end();
-    if (driver->find("vfio") != std::string::npos) return absl::OkStatus();
+    if (IsVfioDriver(*driver)) return absl::OkStatus();
     if (*driver == "pci-stub" && !named) return absl::OkStatus();
     return absl::FailedPreconditionError(
         absl::StrFormat("%s: %s is bound to %s", unit.id, member, *driver));
@@ -29,15 +31,26 @@ absl::Status VerifyDriver(const Tree& tree, const OfferedUnit& unit, const std::
       absl::StrFormat("%s: %s is bound to no driver", unit.id, member));
 }
 
-absl::Status VerifyGroup(const Tree& tree, const OfferedUnit& unit, const std::string& member) {
-  const auto group = tree.ReadLinkName(absl::StrFormat("%s/%s/iommu_group", kDevicesDir, member));
-  if (!group.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrFormat("%s: %s is in no IOMMU group now", unit.id, member));
-  }
+absl::Status NoGroup(const OfferedUnit& unit, const std::string& member) {
+  return absl::FailedPreconditionError(
+      absl::StrFormat("%s: %s is in no IOMMU group now", unit.id, member));
+}
+
+absl::Status VerifyGroup(const TreeDir& device, const OfferedUnit& unit,
+                         const std::string& member) {
+  const auto group = device.ReadLinkName("iommu_group");
+  if (!group.ok()) return NoGroup(unit, member);
   if (*group == absl::StrFormat("%d", unit.group)) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrFormat("%s: %s is in IOMMU group %s now, was in %d",
                                                        unit.id, member, *group, unit.group));
+}
+
+// Its directory is opened once for both links.
+absl::Status VerifyMember(const Tree& tree, const OfferedUnit& unit, const std::string& member) {
+  const auto device = TreeDir::Open(tree, absl::StrFormat("%s/%s", kDevicesDir, member));
+  if (!device.ok()) return NoGroup(unit, member);
+  const absl::Status status = VerifyGroup(*device, unit, member);
+  return status.ok() ? VerifyDriver(*device, unit, member) : status;
 }
 
 }  // namespace
@@ -49,8 +62,7 @@ absl::Status VerifyUnit(const Tree& tree, const OfferedUnit& unit) {
         absl::StrFormat("%s: %s is no member of IOMMU group %d", unit.id, address, unit.group));
   }
   for (const std::string& member : unit.members) {
-    absl::Status status = VerifyGroup(tree, unit, member);
-    if (status.ok()) status = VerifyDriver(tree, unit, member);
+    const absl::Status status = VerifyMember(tree, unit, member);
     if (!status.ok()) return status;
   }
   for (const std::string& node : unit.nodes) {

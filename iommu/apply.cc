@@ -1,5 +1,7 @@
 #include "iommu/apply.h"
 
+#include <algorithm>
+
 #include "absl/time/clock.h"
 #include "sysfs/clock.h"
 #include "sysfs/paths.h"
@@ -11,6 +13,19 @@ namespace vfio_agent {
 namespace {
 
 constexpr absl::Duration kNodePoll = absl::Milliseconds(5);
+
+// True where a member of the group has a node of its own. A kernel that has group nodes makes them
+// first; one built without them (CONFIG_VFIO_GROUP) has only these.
+bool HasCdev(const Tree& tree, int group) {
+  const auto members = tree.List(GroupFile(group, "devices"));
+  if (!members.ok()) return false;
+  return std::ranges::any_of(*members, [&](const std::string& member) {
+    const auto cdevs = tree.List(absl::StrFormat("%s/%s/vfio-dev", kDevicesDir, member));
+    return cdevs.ok() && std::ranges::any_of(*cdevs, [&tree](const std::string& cdev) {
+             return tree.Exists(absl::StrFormat("%s/devices/%s", kVfioNodesDir, cdev));
+           });
+  });
+}
 
 struct Step {
   const Tree& tree;
@@ -54,8 +69,8 @@ struct Step {
 
   absl::Status operator()(const AwaitNode& a) const {
     const std::string node = GroupNode(a.group);
-    for (const absl::Time end = MonotonicNow() + node_timeout; !tree.Exists(node);
-         absl::SleepFor(kNodePoll)) {
+    for (const absl::Time end = MonotonicNow() + node_timeout;
+         !tree.Exists(node) && !HasCdev(tree, a.group); absl::SleepFor(kNodePoll)) {
       if (MonotonicNow() >= end) {
         return absl::DeadlineExceededError(absl::StrFormat("/%s did not appear", node));
       }

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "iommu/planning.h"
+#include "iommu/condition.h"
 
 namespace vfio_agent {
 namespace {
@@ -23,8 +23,7 @@ std::vector<std::string> PodsOf(const PodClaims& claims,
   for (const PodClaim& claim : claims.list) {
     for (const PciDevice* device : members) {
       if (claim.unit != device->address.ToString()) continue;
-      pods.push_back(absl::StrFormat("pod %s/%s (container %s)", claim.pod_namespace, claim.pod,
-                                     claim.container));
+      pods.push_back(Spell(claim));
     }
   }
   if (!claims.known) pods.push_back("a pod perhaps: " + claims.why_unknown);
@@ -36,6 +35,15 @@ std::vector<std::string> PodsOf(const PodClaims& claims,
 void NoteBound(const NodeFacts& facts, std::set<PciAddress>& seen_bound) {
   for (const PciDevice& device : facts.devices) {
     if (device.driver && IsVfioDriver(*device.driver)) seen_bound.insert(device.address);
+  }
+}
+
+void NoteFatal(const NodeFacts& facts, std::map<PciAddress, uint64_t>& before) {
+  for (const PciDevice& device : facts.devices) {
+    if (!device.aer_fatal.known()) continue;
+    const uint64_t count = device.aer_fatal.value();
+    const auto [entry, fresh] = before.try_emplace(device.address, count);
+    entry->second = std::min(entry->second, count);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "iommu/claims.h"
 #include "iommu/record.h"
+#include "iommu/tenancy.h"
 #include "sysfs/use.h"
 
 namespace vfio_agent {
@@ -44,6 +45,11 @@ struct Custody {
   // Devices that this process has seen with a vfio driver: no record tells of those that it has
   // adopted, and a pod may have them all the same.
   std::set<PciAddress> seen_bound;
+  // Fatal errors that were there when this process first saw the device, or took it anew, or was
+  // told to forget them: more than these make a unit unhealthy.
+  std::map<PciAddress, uint64_t> fatal_before;
+  // nullopt: nobody has looked; no unit is shown as held or withheld then.
+  std::optional<Tenancy> tenancy;
   // nullopt: nobody has looked yet. The plan then shows what there is to look at.
   std::optional<Inquiry> inquiry;
   bool operator==(const Custody&) const = default;
@@ -51,6 +57,9 @@ struct Custody {
 
 // Adds the devices that are with a vfio driver now.
 void NoteBound(const NodeFacts& facts, std::set<PciAddress>& seen_bound);
+
+// Adds the fatal errors of devices that are new in `before`, or whose count has begun anew.
+void NoteFatal(const NodeFacts& facts, std::map<PciAddress, uint64_t>& before);
 
 // The kernel's spelling of "no override".
 inline constexpr char kNoOverride[] = "(null)";

@@ -1,5 +1,5 @@
 // The inner steps of MakePlan, one file each: members.cc, rules.cc, guards.cc, steps.cc,
-// resources.cc.
+// resources.cc; condition.h has a unit's state.
 #pragma once
 
 #include <map>

@@ -111,6 +111,7 @@ absl::StatusOr<NodeFacts> TakeNodeFacts(const Tree& tree, ConfigReader& config,
   facts.iommu = ReadIommuFacts(tree, grouped, static_cast<int>(noiommu));
   facts.drivers = ListSet(tree, kDriversDir);
   facts.vfio_nodes = ReadVfioNodes(tree);
+  facts.iommu_node = tree.Exists(kIommuNode);
   facts.frame_buffers = ReadFrameBuffers(tree, facts.devices);
   return facts;
 }

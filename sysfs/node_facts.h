@@ -41,6 +41,7 @@ struct NodeFacts {
   ModuleFacts modules;
   std::set<std::string> drivers;     // names below sys/bus/pci/drivers
   std::set<std::string> vfio_nodes;  // below dev/vfio: "vfio", "26", "noiommu-0", "devices/vfio0"
+  bool iommu_node = false;           // dev/iommu
   std::map<PciAddress, FrameBuffer> frame_buffers;
   std::vector<std::string> skipped;  // entries that are no devices, and why, one line each
 

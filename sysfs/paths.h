@@ -20,6 +20,7 @@ inline constexpr char kDenylistParameter[] = "sys/module/vfio_pci/parameters/dis
 inline constexpr char kUnsafeInterruptsParameter[] =
     "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts";
 inline constexpr char kVfioNodesDir[] = "dev/vfio";
+inline constexpr char kIommuNode[] = "dev/iommu";
 inline constexpr char kBlockClassDir[] = "sys/class/block";
 inline constexpr char kConsolesDir[] = "sys/class/vtconsole";
 inline constexpr char kBtrfsDir[] = "sys/fs/btrfs";

@@ -188,6 +188,23 @@ void ReadState(Reader& reader, const Tree& tree, PciDevice& device) {
   }
 }
 
+// "TOTAL_ERR_FATAL 3": the last of the lines, one for each kind of error.
+Fact<uint64_t> ReadFatalErrors(Reader& reader) {
+  const Fact<std::string> text = reader.Text("aer_dev_fatal");
+  if (!text.known()) {
+    return text.absent() ? Fact<uint64_t>::Absent() : Fact<uint64_t>::Unknown(text.error());
+  }
+  constexpr std::string_view kTotal = "TOTAL_ERR_FATAL ";
+  const size_t at = text.value().find(kTotal);
+  uint64_t count = 0;
+  if (at != std::string::npos &&
+      absl::SimpleAtoi(text.value().substr(at + kTotal.size()), &count)) {
+    return Fact<uint64_t>(count);
+  }
+  reader.Note("aer_dev_fatal: no line TOTAL_ERR_FATAL with a number");
+  return Fact<uint64_t>::Unknown(EINVAL);
+}
+
 void ReadConfig(Reader& reader, ConfigReader& config, const TreeDir& dir, PciDevice& device) {
   absl::StatusOr<ConfigImage> image = absl::NotFoundError("config: absent");
   if (reader.Has("config")) image = config.Read(device.address, dir);
@@ -247,6 +264,10 @@ absl::StatusOr<PciDevice> ReadPciDevice(const Tree& tree, ConfigReader& config,
   ReadConfig(reader, config, *dir, device);
   // Behind the header, which tells bridges: their power is nobody's concern here.
   if (!device.IsBridge()) device.d3cold_allowed = reader.Flag("d3cold_allowed");
+  // Of what guests may have: these are whole files to read, and nobody asks for others'.
+  if (device.driver && device.driver->find("vfio") != std::string::npos) {
+    device.aer_fatal = ReadFatalErrors(reader);
+  }
   device.removable = reader.Text("removable").is("removable");
   ReadPath(*dir, device);
   if (!device.errors.empty() && !tree.Exists(DeviceDir(address))) {

@@ -21,9 +21,9 @@ flat() { tr -s '\n ' ' ' <"$1"; }
 
 code_names() { flat iommu/code.cc | grep -oE '\{Code::k[A-Za-z0-9]+, "[a-z0-9-]+"' | cut -d'"' -f2; }
 
-# The names that report.cc returns or assigns; what it passes to With() are keys.
+# The names that the reports return or assign; what they pass to With() are keys.
 event_names() {
-  flat agent/report.cc | tr ';{}' '\n' | grep -E 'return |\bname = ' |
+  cat agent/report.cc agent/plugin_report.cc | tr -s '\n ' ' ' | tr ';{}' '\n' | grep -E 'return |\bname = ' |
     sed -E 's/With\("[a-z_]*"//g' | grep -oE '"[a-z]+(_[a-z]+)*"' | tr -d '"'
 }
 

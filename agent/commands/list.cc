@@ -81,15 +81,15 @@ std::string GroupsText(const Picture& picture, bool all) {
   return FormatTable(std::move(rows), kNarrow);
 }
 
-std::string ResourcesText(const Picture& picture) {
-  Rows rows = {{"RESOURCE", "UNIT", "GROUP", "NUMA", "STATE"}};
+std::string ResourcesText(const Picture& picture, bool wide) {
+  Rows rows = {{"RESOURCE", "UNIT", "GROUP", "NUMA", "STATE", "WHO OR WHY"}};
   for (const Resource& resource : picture.plan.resources) {
     for (const Unit& unit : resource.units) {
       rows.push_back({resource.name, unit.id, GroupNumber(unit.group), Numa(unit.numa_node),
-                      std::string(Name(unit.state))});
+                      std::string(Name(unit.state)), unit.reason});
     }
   }
-  return FormatTable(std::move(rows));
+  return FormatTable(std::move(rows), wide ? 0 : kNarrow);
 }
 
 Json DevicesJson(const Picture& picture, bool all) {
@@ -135,7 +135,7 @@ int ListCommand(Session& session) {
   const bool wide = invocation.output == Output::kWide;
   if (what == "devices") std::cout << DevicesText(*picture, invocation.all, wide);
   if (what == "groups") std::cout << GroupsText(*picture, invocation.all);
-  if (what == "resources") std::cout << ResourcesText(*picture);
+  if (what == "resources") std::cout << ResourcesText(*picture, wide);
   PrintHint(*picture, invocation.all);
   return kExitDone;
 }

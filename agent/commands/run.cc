@@ -1,3 +1,5 @@
+#include <cstdlib>
+
 #include "agent/agent.h"
 #include "agent/commands.h"
 #include "agent/exit_code.h"
@@ -5,8 +7,20 @@
 #include "agent/report.h"
 
 namespace vfio_agent {
+namespace {
+
+// By default all servers' threads share one epoll set: whichever waits in it reads for the others
+// and has to wake them, so that an answer takes two threads. With poll(2) each waits for its own
+// connections, of which there are few. Whoever has set the variable knows why.
+void LetServersWaitAlone() {
+  // There are no other threads yet.
+  ::setenv("GRPC_POLL_STRATEGY", "poll", 0);  // NOLINT(concurrency-mt-unsafe)
+}
+
+}  // namespace
 
 int RunCommand(Session& session) {
+  LetServersWaitAlone();
   if (!session.settings().metrics_listen.empty()) {
     Log(Note("metrics.listen is set, but this version serves no metrics"));
   }

@@ -175,7 +175,8 @@ TEST_CASE("BIND-09: after a reboot the group is bound again, whatever the kubele
     Daemon daemon(arguments(before));
     INFO(daemon.Log());
     REQUIRE_FALSE(daemon.WaitForLine({"event=registered"}, kLong).empty());
-    kubelet->SetPod("default", "virt-launcher-vm", "compute", "nvidia.com/any", {"0000:04:00.0"});
+    kubelet->SetPod("default", "virt-launcher-vm", "compute", kubelet->Resources().begin()->first,
+                    {"0000:04:00.0"});
     daemon.Signal(SIGKILL);  // as power does
     CHECK(daemon.WaitForEnd(kLong) == 128 + SIGKILL);
   }

@@ -1,5 +1,5 @@
-// empty-plugin DIR: a device plugin that does nothing but register, as the measure of what gRPC
-// itself costs. Serves one device; ends on SIGTERM.
+// empty-plugin DIR: a device plugin that does nothing but register and answer Allocate with
+// nothing, as the measure of what gRPC itself costs. Serves one device; ends on SIGTERM.
 #include <grpcpp/grpcpp.h>
 
 #include <csignal>
@@ -13,6 +13,13 @@ class Service final : public v1beta1::DevicePlugin::CallbackService {
   grpc::ServerUnaryReactor* GetDevicePluginOptions(grpc::CallbackServerContext* context,
                                                    const v1beta1::Empty*,
                                                    v1beta1::DevicePluginOptions*) override {
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+  grpc::ServerUnaryReactor* Allocate(grpc::CallbackServerContext* context,
+                                     const v1beta1::AllocateRequest*,
+                                     v1beta1::AllocateResponse*) override {
     auto* reactor = context->DefaultReactor();
     reactor->Finish(grpc::Status::OK);
     return reactor;

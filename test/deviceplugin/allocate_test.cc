@@ -17,8 +17,8 @@ IndexedOffer TwoGpus() {
   b.members.push_back("0000:41:00.1");
   a.group = 10;
   b.group = 11;
-  a.nodes = {"/dev/vfio/10"};
-  b.nodes = {"/dev/vfio/11"};
+  a.nodes = {"/dev/vfio/vfio", "/dev/vfio/10"};
+  b.nodes = {"/dev/vfio/vfio", "/dev/vfio/11"};
   return IndexedOffer(TestOffer(kGpu, {a, b}));
 }
 
@@ -26,7 +26,7 @@ absl::StatusOr<v1beta1::ContainerAllocateResponse> Allocate(const IndexedOffer& 
                                                             const std::vector<std::string>& ids) {
   const auto units = FindUnits(offer, ids);
   if (!units.ok()) return units.status();
-  return MakeAllocation(offer.offer().resource, *units);
+  return MakeAllocation(offer.offer(), *units);
 }
 
 std::vector<std::string> Nodes(const v1beta1::ContainerAllocateResponse& response) {
@@ -77,16 +77,38 @@ TEST_CASE("R44: one variable, no mounts, no annotations and no CDI names", "[dev
   CHECK(response->cdi_devices_size() == 0);
 }
 
-TEST_CASE("R46: group nodes come once each, then the cdevs", "[deviceplugin]") {
+TEST_CASE("R48: CDI names are <resource>=<unit>, one for each unit, where they are wanted",
+          "[deviceplugin]") {
+  Offer offer = TwoGpus().offer();
+  offer.cdi_names = true;
+  const auto response = Allocate(IndexedOffer(offer), {"0000:41:00.0", "0000:21:00.0"});
+  REQUIRE(response.ok());
+  REQUIRE(response->cdi_devices_size() == 2);
+  CHECK(response->cdi_devices(0).name() == absl::StrFormat("%s=0000:21:00.0", kGpu));
+  CHECK(response->cdi_devices(1).name() == absl::StrFormat("%s=0000:41:00.0", kGpu));
+}
+
+TEST_CASE(
+    "R46: nothing but the unit's own nodes is handed out, also where the container's is absent",
+    "[deviceplugin]") {
+  OfferedUnit unit = TestUnit("0000:21:00.0");
+  unit.nodes = {"/dev/vfio/devices/vfio0", "/dev/iommu"};  // a kernel without group nodes
+  const auto response = Allocate(IndexedOffer(TestOffer(kGpu, {unit})), {"0000:21:00.0"});
+  REQUIRE(response.ok());
+  CHECK(Nodes(*response) == std::vector<std::string>{"/dev/vfio/devices/vfio0", "/dev/iommu"});
+}
+
+TEST_CASE("R46: the container's node and group nodes come once each, then cdevs and /dev/iommu",
+          "[deviceplugin]") {
   OfferedUnit a = TestUnit("0000:21:00.0"), b = TestUnit("0000:22:00.0");
-  a.nodes = {"/dev/vfio/10", "/dev/vfio/devices/vfio0", "/dev/vfio/devices/vfio1"};
-  b.nodes = a.nodes;  // two units of one group
+  a.nodes = {"/dev/vfio/vfio", "/dev/vfio/10", "/dev/vfio/devices/vfio0", "/dev/iommu"};
+  b.nodes = {"/dev/vfio/vfio", "/dev/vfio/10", "/dev/vfio/devices/vfio1", "/dev/iommu"};
   const IndexedOffer offer(TestOffer(kGpu, {a, b}));
   const auto response = Allocate(offer, {"0000:22:00.0", "0000:21:00.0"});
   REQUIRE(response.ok());
   CHECK(Nodes(*response) == std::vector<std::string>{"/dev/vfio/vfio", "/dev/vfio/10",
                                                      "/dev/vfio/devices/vfio0",
-                                                     "/dev/vfio/devices/vfio1"});
+                                                     "/dev/vfio/devices/vfio1", "/dev/iommu"});
 }
 
 TEST_CASE("a unit that stands for a whole group names all of its primaries", "[deviceplugin]") {

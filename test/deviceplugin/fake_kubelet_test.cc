@@ -30,8 +30,9 @@ struct Overlap {
   }
 
   std::unique_ptr<PluginServer> Serve(const std::string& name) {
-    return *PluginServer::Start(dir.path() + "/" + name, std::make_unique<DevicePluginService>(
-                                                             published, node.tree(), [](auto) {}));
+    return *PluginServer::Start(
+        dir.path() + "/" + name,
+        std::make_unique<DevicePluginService>(published, node.tree(), ledger, [](auto) {}));
   }
   absl::Status Register(const std::string& endpoint, const std::string& resource = kName) {
     absl::Status answer;
@@ -57,6 +58,7 @@ struct Overlap {
   TempDir dir;
   UnitTree node;
   Published published;
+  Ledger ledger;
   FakeKubelet kubelet;
 };
 
@@ -152,9 +154,10 @@ TEST_CASE("T5: a start sweeps sockets, and up to 1.32 every file but the checkpo
   std::filesystem::create_directory(dir.path() + "/folder");
   Published published;
   UnitTree node;
+  Ledger ledger;
   const auto server = *PluginServer::Start(
       dir.path() + "/plugin.sock",
-      std::make_unique<DevicePluginService>(published, node.tree(), [](auto) {}));
+      std::make_unique<DevicePluginService>(published, node.tree(), ledger, [](auto) {}));
   const bool all = GENERATE(false, true);
   FakeKubelet kubelet(
       {.dir = dir.path(),

@@ -11,6 +11,7 @@ PciAddress At(const std::string& text) { return *PciAddress::Parse(text); }
 
 // A node with two GPUs, the first with its audio function, below a switch.
 struct Node {
+  OfferOptions options;
   NodeFacts facts;
   Plan plan;
 
@@ -22,6 +23,7 @@ struct Node {
     plan.resources.push_back({.name = "nvidia.com/X"});
     AddUnit("0000:91:00.0", 30, 1);
     AddUnit("0000:11:00.0", 29, 0);
+    facts.vfio_nodes = {"vfio", "29", "30"};
   }
   PciDevice& Device(const std::string& address, int group) {
     facts.devices.push_back({.address = At(address), .group = group, .root = "pci0000:00"});
@@ -40,8 +42,13 @@ struct Node {
     facts.devices[device].vfio_cdev = name;
     if (node) facts.vfio_nodes.insert("devices/" + name);
   }
+  // `later`: how long after the first offers.
+  std::vector<Offer> Offers(const std::vector<Offer>& before, const Tenancy* tenancy = nullptr,
+                            absl::Duration later = absl::ZeroDuration()) const {
+    return MakeOffers(plan, facts, before, options, tenancy, absl::UnixEpoch() + later);
+  }
   std::vector<OfferedUnit> Units(const std::vector<Offer>& before = {}) const {
-    const std::vector<Offer> offers = MakeOffers(plan, facts, before);
+    const std::vector<Offer> offers = Offers(before);
     REQUIRE(offers.size() == 1);
     return offers[0].units;
   }
@@ -56,7 +63,7 @@ TEST_CASE("a ready unit is offered with its group's endpoints, node and path", "
                                 .numa_node = 0,
                                 .path = {"pci0000:00", "0000:10:00.0"},
                                 .members = {"0000:11:00.0", "0000:11:00.1"},
-                                .nodes = {"/dev/vfio/29"},
+                                .nodes = {"/dev/vfio/vfio", "/dev/vfio/29"},
                                 .healthy = true});
 }
 
@@ -78,7 +85,23 @@ TEST_CASE("R46: a cdev is named only where sysfs and /dev both have it", "[devic
   node.Cdev(2, "vfio1", false);
   node.facts.vfio_nodes.insert("devices/vfio7");
   CHECK(node.Units()[0].nodes ==
-        std::vector<std::string>{"/dev/vfio/29", "/dev/vfio/devices/vfio0"});
+        std::vector<std::string>{"/dev/vfio/vfio", "/dev/vfio/29", "/dev/vfio/devices/vfio0"});
+  node.Cdev(2, "vfio1", true);  // a companion's: the guest opens what the variable names
+  CHECK(node.Units()[0].nodes.size() == 3);
+}
+
+TEST_CASE("R46: a kernel without group nodes gives cdevs alone, with the setting /dev/iommu too",
+          "[deviceplugin]") {
+  Node node;
+  node.facts.vfio_nodes.clear();
+  node.facts.iommu_node = true;
+  node.Cdev(1, "vfio0", true);
+  CHECK(node.Units()[0].nodes == std::vector<std::string>{"/dev/vfio/devices/vfio0"});
+  node.options.iommufd = true;
+  CHECK(node.Units()[0].nodes == std::vector<std::string>{"/dev/vfio/devices/vfio0", "/dev/iommu"});
+  CHECK(node.Units()[1].nodes.empty());  // has no cdev, so /dev/iommu is of no use to it
+  node.facts.iommu_node = false;
+  CHECK(node.Units()[0].nodes == std::vector<std::string>{"/dev/vfio/devices/vfio0"});
 }
 
 TEST_CASE("R18: a unit that waits to be bound, or is refused, is not offered", "[deviceplugin]") {
@@ -91,8 +114,7 @@ TEST_CASE("R18: a unit that waits to be bound, or is refused, is not offered", "
 
 TEST_CASE("R30: a bound unit with something wrong is listed as unhealthy", "[deviceplugin]") {
   Node node;
-  node.plan.resources[0].units[1].state =
-      GENERATE(UnitState::kUnhealthy, UnitState::kHeld, UnitState::kWithheld);
+  node.plan.resources[0].units[1].state = GENERATE(UnitState::kUnhealthy, UnitState::kWithheld);
   node.plan.resources[0].units[1].reason = "a reason";
   const std::vector<OfferedUnit> units = node.Units();
   REQUIRE(units.size() == 2);
@@ -101,9 +123,23 @@ TEST_CASE("R30: a bound unit with something wrong is listed as unhealthy", "[dev
   CHECK(units[1].healthy);
 }
 
+TEST_CASE("R28: a unit that a pod has stays healthy, and the offer tells who has it",
+          "[deviceplugin]") {
+  Node node;
+  Unit& unit = node.plan.resources[0].units[1];
+  unit.state = UnitState::kHeld;
+  unit.reason = "pod team/vm (container compute)";
+  unit.pods = {{"team", "vm", "compute", "nvidia.com/X", unit.id}};
+  const std::vector<OfferedUnit> units = node.Units();
+  REQUIRE(units.size() == 2);
+  CHECK(units[0].healthy);
+  CHECK(units[0].holder == "pod team/vm (container compute)");
+  CHECK(units[0].reason.empty());
+}
+
 TEST_CASE("R28: what was offered once stays in the list as unhealthy", "[deviceplugin]") {
   Node node;
-  const std::vector<Offer> before = MakeOffers(node.plan, node.facts, {});
+  const std::vector<Offer> before = node.Offers({});
   std::vector<Unit>& units = node.plan.resources[0].units;
 
   SECTION("when its driver was taken back") {
@@ -137,10 +173,63 @@ TEST_CASE("R28: what was offered once stays in the list as unhealthy", "[devicep
   }
   SECTION("and comes back healthy") {
     units[1].state = UnitState::kToBind;
-    const std::vector<Offer> sick = MakeOffers(node.plan, node.facts, before);
+    const std::vector<Offer> sick = node.Offers(before);
     units[1].state = UnitState::kReady;
-    CHECK(MakeOffers(node.plan, node.facts, sick) == before);
+    CHECK(node.Offers(sick) == before);
   }
+}
+
+// The first list of `node`, then the same with the unit 0000:11:00.0 out of the plan.
+struct Removed {
+  Node node;
+  std::vector<Offer> offers = node.Offers({});
+  Tenancy tenancy;
+
+  Removed() { node.plan.resources[0].units.pop_back(); }
+  size_t Count(absl::Duration later) {
+    offers = node.Offers(offers, &tenancy, later);
+    return offers.at(0).units.size();
+  }
+};
+
+TEST_CASE("R28: a unit is taken off the list ten seconds after no pod has it any more",
+          "[deviceplugin]") {
+  Removed removed;
+  CHECK(removed.Count(absl::Seconds(0)) == 2);
+  CHECK(HasWithdrawn(removed.offers));
+  CHECK(removed.Count(absl::Seconds(9)) == 2);
+  CHECK(removed.Count(absl::Seconds(10)) == 1);
+  CHECK_FALSE(HasWithdrawn(removed.offers));
+}
+
+TEST_CASE("R28: a unit that a pod has, or may have, is never taken off the list",
+          "[deviceplugin]") {
+  Removed removed;
+  SECTION("a pod has it") {
+    removed.tenancy.claims.list = {{"team", "vm", "compute", "nvidia.com/X", "0000:11:00.0"}};
+  }
+  SECTION("Allocate has just given it") {
+    removed.tenancy.grants = {{.resource = "nvidia.com/X", .unit = "0000:11:00.0", .group = 29}};
+  }
+  SECTION("the kubelet never said") { removed.tenancy.claims.known = false; }
+  SECTION("the kubelet does not answer now") { removed.tenancy.silent = "no answer"; }
+  for (int i = 0; i <= 100; i += 10) CHECK(removed.Count(absl::Seconds(i)) == 2);
+  removed.tenancy = {};
+  CHECK(removed.Count(absl::Seconds(101)) == 2);  // the ten seconds begin now
+  CHECK(removed.Count(absl::Seconds(110)) == 1);
+}
+
+TEST_CASE("R25: a unit that changes its resource is in one list at a time", "[deviceplugin]") {
+  Removed removed;
+  Unit moved = removed.node.AddUnit("0000:11:00.0", 29, 0);
+  removed.node.plan.resources[0].units.pop_back();
+  removed.node.plan.resources.push_back({.name = "nvidia.com/Y", .units = {moved}});
+  CHECK(removed.Count(absl::Seconds(0)) == 2);
+  CHECK(removed.offers.at(1).units.empty());
+  CHECK(removed.Count(absl::Seconds(10)) == 1);
+  REQUIRE(removed.offers.at(1).units.size() == 1);
+  CHECK(removed.offers[1].units[0].id == "0000:11:00.0");
+  CHECK(removed.offers[1].units[0].healthy);
 }
 
 }  // namespace

@@ -5,9 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "catch2/catch.hpp"
-#include "deviceplugin/plugins.h"
-#include "test/deviceplugin/support.h"
-#include "test/kubelet/fake_kubelet.h"
+#include "test/deviceplugin/plugin_node.h"
 
 namespace vfio_agent {
 namespace {
@@ -16,43 +14,11 @@ using Kind = PluginEvent::Kind;
 using Generation = FakeKubelet::Generation;
 using Sweep = FakeKubelet::Sweep;
 
-constexpr char kGpu[] = "nvidia.com/GA100_A100_PCIE_40GB";
+using Node = PluginNode;
 
-// One resource with one unit, and a kubelet that is not started yet.
-struct Node {
-  explicit Node(FakeKubelet::Options options = {})
-      : kubelet([&] {
-          options.dir = dir.path();
-          return options;
-        }()) {
-    const Offer offer = TestOffer(kGpu, {TestUnit("0000:11:00.0", 0)});
-    tree.AddAll(offer);
-    loop.plugins().Set({offer});
-  }
-
-  bool Serves() {
-    return loop.RunUntil([&] {
-      return loop.plugins().AllRegistered() && kubelet.WaitHealthy(kGpu, 1, absl::ZeroDuration());
-    });
-  }
-  // The kubelet drops the newest stream, for the n-th time. Both sides have noticed on return: up
-  // to 1.36 a kubelet that is late takes the next plugin down.
-  bool Loses(int n) {
-    kubelet.CancelList(kGpu);
-    return loop.RunUntil(
-        [&] { return loop.Count(Kind::kListClosed) == n && kubelet.Resources().at(kGpu).stopped; });
-  }
-  std::string Socket() { return loop.plugins().Status()[0].socket; }
-  int Registrations() { return kubelet.Resources().at(kGpu).registrations; }
-
-  TempDir dir;
-  UnitTree tree;
-  FakeKubelet kubelet;
-  PluginLoop loop{dir.path(), tree.tree()};
-};
-
-TEST_CASE("R14, R15: after each restart of the kubelet the resource is back on a new socket",
-          "[deviceplugin][grpc]") {
+TEST_CASE(
+    "R7, R14, R15, T5: after each restart of the kubelet the resource is back on a new socket",
+    "[deviceplugin][grpc]") {
   Node node({.generation = GENERATE(Generation::k136, Generation::k137),
              .sweep = GENERATE(Sweep::kSockets, Sweep::kAllFiles)});
   REQUIRE(node.kubelet.Start().ok());
@@ -110,7 +76,7 @@ TEST_CASE("R9: a directory that is not there yet is waited for", "[deviceplugin]
   CHECK(loop.Count(Kind::kDirectoryReplaced) == 0);
 }
 
-TEST_CASE("R11: a kubelet that says yes but never watches is asked again from a new socket",
+TEST_CASE("R11, T2: a kubelet that says yes but never watches is asked again from a new socket",
           "[deviceplugin][grpc]") {
   Node node({.generation = GENERATE(Generation::k136, Generation::k137)});
   REQUIRE(node.kubelet.Start().ok());
@@ -126,8 +92,10 @@ TEST_CASE("R11: a kubelet that says yes but never watches is asked again from a 
   CHECK_THAT(node.loop.LastText(Kind::kRegisterFailed), Catch::Contains("does not watch"));
 }
 
-TEST_CASE("R12: a stream that the kubelet drops leads to a new registration",
-          "[deviceplugin][grpc]") {
+TEST_CASE(
+    "R12, T3: a stream that the kubelet drops, which it never opens again, leads to a new "
+    "registration",
+    "[deviceplugin][grpc]") {
   Node node({.generation = GENERATE(Generation::k136, Generation::k137)});
   REQUIRE(node.kubelet.Start().ok());
   REQUIRE(node.Serves());
@@ -140,21 +108,10 @@ TEST_CASE("R12: a stream that the kubelet drops leads to a new registration",
   CHECK(node.Registrations() == 2);
 }
 
-TEST_CASE("R56: a stream that is lost again and again is reported as contention",
-          "[deviceplugin][grpc]") {
-  Node node;
-  REQUIRE(node.kubelet.Start().ok());
-  for (int loss = 1; loss <= 3; ++loss) {
-    REQUIRE(node.Serves());
-    REQUIRE(node.Loses(loss));
-    if (loss < 3) node.loop.Forward(absl::Seconds(4));
-  }
-  CHECK_THAT(node.loop.LastText(Kind::kListClosed), Catch::Contains("another plugin"));
-  CHECK(node.loop.plugins().NextDeadline() > absl::Now() + absl::Seconds(20));
-}
-
-TEST_CASE("R14: a socket that is removed under us is replaced by another one",
-          "[deviceplugin][grpc]") {
+TEST_CASE(
+    "R14, T1: a socket that is removed under us is replaced by another one, whose stream outlives "
+    "the old",
+    "[deviceplugin][grpc]") {
   Node node({.generation = GENERATE(Generation::k136, Generation::k137)});
   REQUIRE(node.kubelet.Start().ok());
   REQUIRE(node.Serves());

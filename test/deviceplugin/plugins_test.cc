@@ -112,7 +112,8 @@ TEST_CASE("R37, R53: what is unknown, sick or no longer true is refused with the
   CHECK(loop.Count(Kind::kAllocated) == 0);
 }
 
-TEST_CASE("R8: each resource has a server of its own", "[deviceplugin][grpc]") {
+TEST_CASE("R8, R21: each resource has a server of its own, on a socket for its owner alone",
+          "[deviceplugin][grpc]") {
   TempDir dir;
   FakeKubelet kubelet({.dir = dir.path()});
   REQUIRE(kubelet.Start().ok());
@@ -174,7 +175,7 @@ TEST_CASE("R6: the longest name of a resource fits, and a directory that is too 
   }
 }
 
-TEST_CASE("R22: a shutdown closes streams, removes the sockets and is quick",
+TEST_CASE("R22, T4: a shutdown closes streams, removes the sockets and is quick",
           "[deviceplugin][grpc]") {
   TempDir dir;
   FakeKubelet kubelet({.dir = dir.path()});

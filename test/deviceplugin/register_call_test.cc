@@ -41,7 +41,7 @@ struct SilentKubelet {
   std::future<absl::Status> result = done.get_future();
 };
 
-TEST_CASE("a kubelet that does not answer is given up in time, without gRPC's timers",
+TEST_CASE("R9: a kubelet that does not answer is given up in time, without gRPC's timers",
           "[deviceplugin][grpc]") {
   SilentKubelet kubelet;
   const auto call = kubelet.Call(absl::Milliseconds(50));
@@ -56,7 +56,7 @@ TEST_CASE("a call that is dropped ends at once, and says so", "[deviceplugin][gr
   CHECK(absl::IsCancelled(kubelet.result.get()));
 }
 
-TEST_CASE("a socket that nobody listens on is an unreachable kubelet", "[deviceplugin][grpc]") {
+TEST_CASE("R9: a socket that nobody listens on is an unreachable kubelet", "[deviceplugin][grpc]") {
   SilentKubelet kubelet;
   kubelet.fd = Fd();
   const auto call = kubelet.Call();

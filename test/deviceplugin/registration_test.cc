@@ -1,42 +1,7 @@
-#include "deviceplugin/registration.h"
-
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "absl/strings/str_format.h"
-#include "catch2/catch.hpp"
+#include "test/deviceplugin/registration_story.h"
 
 namespace vfio_agent {
 namespace {
-
-using Event = Registration::Event;
-using Phase = Registration::Phase;
-
-absl::Time At(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
-
-// "serve", "register", "wait" or "wait until 12.5".
-std::string Print(const Registration::Step& step) {
-  if (step.kind == Registration::Step::Kind::kServe) return "serve";
-  if (step.kind == Registration::Step::Kind::kRegister) return "register";
-  if (step.until == absl::InfiniteFuture()) return "wait";
-  return absl::StrFormat("wait until %g", absl::ToDoubleSeconds(step.until - absl::UnixEpoch()));
-}
-
-// One line of a story: at this time this happened, and then this is to be done.
-struct Line {
-  double at;
-  std::optional<Event> event;  // nullopt: only time has passed
-  std::string then;
-};
-
-void Tell(Registration& registration, const std::vector<Line>& story) {
-  for (const Line& line : story) {
-    CAPTURE(line.at, line.then);
-    if (line.event) registration.On(*line.event, At(line.at), 0);
-    CHECK(Print(registration.Next(At(line.at))) == line.then);
-  }
-}
 
 // A resource that the kubelet watches since second 0.
 Registration Serving() {
@@ -164,25 +129,34 @@ TEST_CASE("R13: of two streams one may end", "[deviceplugin]") {
   CHECK(registration.streams() == 1);
 }
 
-TEST_CASE("R56: three streams lost within a minute each slow the plugin down", "[deviceplugin]") {
+TEST_CASE("R56: three streams lost within a minute each slow the plugin down, until one lasts",
+          "[deviceplugin]") {
   Registration registration = Serving();
-  const auto serve_again = [&](double at) {
+  const auto serve_again = [&](double at, const std::string& then) {
     Tell(registration, {{at, std::nullopt, "serve"},
                         {at, Event::kServed, "register"},
                         {at, Event::kRegisterSent, "wait"},
                         {at, Event::kListOpened, "wait"},
-                        {at, Event::kRegisterOk, "wait"}});
+                        {at, Event::kRegisterOk, then}});
   };
   Tell(registration, {{10, Event::kListClosed, "wait until 11"}});
-  serve_again(11);
+  serve_again(11, "wait");
   Tell(registration, {{20, Event::kListClosed, "wait until 21"}});
   CHECK_FALSE(registration.contended());
-  serve_again(21);
+  serve_again(21, "wait");
   Tell(registration, {{30, Event::kListClosed, "wait until 60"}});
   CHECK(registration.contended());
-  serve_again(60);
-  Tell(registration, {{300, Event::kListClosed, "wait until 301"}});
-  CHECK_FALSE(registration.contended());
+  serve_again(60, "wait until 120");
+  SECTION("not yet") {
+    Tell(registration, {{119, Event::kListClosed, "wait until 149"}});
+    CHECK(registration.contended());
+  }
+  SECTION("a minute") {
+    Tell(registration, {{120, std::nullopt, "wait"}});
+    CHECK_FALSE(registration.contended());
+    Tell(registration, {{121, Event::kListClosed, "wait until 122"}});
+    CHECK_FALSE(registration.contended());
+  }
 }
 
 TEST_CASE("R14: our socket is gone: a new server at once", "[deviceplugin]") {
@@ -224,6 +198,17 @@ TEST_CASE("R15: a server of which no kubelet has heard is registered as it is", 
   registration.On(Event::kKubeletRestarted, At(0.5), 0);
   CHECK(registration.phase() == Phase::kListening);
   CHECK(Print(registration.Next(At(0.5))) == "register");
+}
+
+TEST_CASE("R56, T1: a rival that leaves may have taken us down: a new registration after a pause",
+          "[deviceplugin]") {
+  Registration registration = Serving();
+  Tell(registration, {{100, Event::kRivalGone, "wait until 101"},
+                      {101, std::nullopt, "serve"},
+                      // The old stream was open all the time.
+                      {101, Event::kServed, "wait until 101.25"},
+                      {101.25, std::nullopt, "register"},
+                      {101.25, Event::kRivalGone, "register"}});
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ TEST_CASE("R6: a socket's name is short whatever the resource's", "[deviceplugin
   CHECK(*path == "/var/lib/kubelet/device-plugins/" + name);
 }
 
-TEST_CASE("R7: no two resources, processes or servers share a socket's name", "[deviceplugin]") {
+TEST_CASE("R7, T6: no two resources, processes or servers share a socket's name",
+          "[deviceplugin]") {
   const std::string name = SocketName("nvidia.com/A", 1, 1);
   CHECK(name.starts_with("vfio-"));
   CHECK(name.ends_with("-00000001-1.sock"));

@@ -10,6 +10,7 @@
 
 #include "absl/time/clock.h"
 #include "catch2/catch.hpp"
+#include "deviceplugin/ledger.h"
 #include "deviceplugin/server.h"
 #include "test/deviceplugin/support.h"
 
@@ -29,8 +30,9 @@ struct Served {
       const std::scoped_lock lock(mutex);
       events.push_back(std::move(event));
     };
-    server = *PluginServer::Start(dir.path() + "/x.sock", std::make_unique<DevicePluginService>(
-                                                              published, node.tree(), observer));
+    server = *PluginServer::Start(
+        dir.path() + "/x.sock",
+        std::make_unique<DevicePluginService>(published, node.tree(), ledger, observer));
   }
   ~Served() { server->Shutdown(absl::InfinitePast()); }
   Served(const Served&) = delete;
@@ -61,6 +63,7 @@ struct Served {
   TempDir dir;
   UnitTree node;
   Published published;
+  Ledger ledger;
   std::mutex mutex;
   std::vector<ServiceEvent> events;
   std::unique_ptr<PluginServer> server;
@@ -223,15 +226,16 @@ TEST_CASE("a server that cannot listen says where", "[deviceplugin][grpc]") {
   SilenceGrpc();
   Served served;
   const auto start = [&](const std::string& path) {
-    return PluginServer::Start(path, std::make_unique<DevicePluginService>(
-                                         served.published, served.node.tree(), [](auto) {}))
+    return PluginServer::Start(
+               path, std::make_unique<DevicePluginService>(served.published, served.node.tree(),
+                                                           served.ledger, [](auto) {}))
         .status();
   };
   const absl::Status absent = start(served.dir.path() + "/absent/x.sock");
-  CHECK_THAT(std::string(absent.message()), Catch::Contains("/absent: No such file"));
+  CHECK_THAT(std::string(absent.message()), Catch::Contains("/absent/x.sock: No such file"));
   std::filesystem::create_directory(served.dir.path() + "/taken");
   const absl::Status taken = start(served.dir.path() + "/taken");
-  CHECK_THAT(std::string(taken.message()), Catch::Contains("cannot listen on"));
+  CHECK_THAT(std::string(taken.message()), Catch::Contains("/taken: Is a directory"));
 }
 
 }  // namespace

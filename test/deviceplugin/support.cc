@@ -33,7 +33,7 @@ OfferedUnit TestUnit(const std::string& address, std::optional<int> numa_node) {
           .group = group,
           .numa_node = numa_node,
           .members = {address},
-          .nodes = {absl::StrFormat("/dev/vfio/%d", group)},
+          .nodes = {"/dev/vfio/vfio", absl::StrFormat("/dev/vfio/%d", group)},
           .healthy = true};
 }
 
@@ -79,10 +79,12 @@ void UnitTree::Link(const std::string& path, const std::string& target) {
   fs::create_symlink(target, full);
 }
 
-PluginLoop::PluginLoop(const std::string& dir, const Tree& tree)
+PluginLoop::PluginLoop(const std::string& dir, const Tree& tree, const std::string& registry_dir)
     : wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      plugins_(std::make_unique<Plugins>(Plugins::Options{.dir = dir, .tree = &tree},
-                                         [this] { ::eventfd_write(wake_.get(), 1); })) {}
+      plugins_(std::make_unique<Plugins>(
+          Plugins::Options{
+              .dir = dir, .registry_dir = registry_dir, .tree = &tree, .ledger = &ledger_},
+          [this] { ::eventfd_write(wake_.get(), 1); })) {}
 
 PluginLoop::~PluginLoop() { plugins_->Shutdown(absl::Seconds(1)); }
 

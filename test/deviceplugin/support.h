@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/ledger.h"
 #include "deviceplugin/plugins.h"
 #include "sysfs/tree.h"
 
@@ -50,12 +51,14 @@ class UnitTree {
 // The agent's loop, as far as plugins are concerned: sleeps until something happens.
 class PluginLoop {
  public:
-  PluginLoop(const std::string& dir, const Tree& tree);
+  // `registry_dir` as Plugins::Options has it.
+  PluginLoop(const std::string& dir, const Tree& tree, const std::string& registry_dir = "");
   ~PluginLoop();
   PluginLoop(const PluginLoop&) = delete;
   PluginLoop& operator=(const PluginLoop&) = delete;
 
   Plugins& plugins() { return *plugins_; }
+  Ledger& ledger() { return ledger_; }
   // Steps until `reached`, at most for `limit`. False where the time ran out.
   bool RunUntil(const std::function<bool()>& reached, absl::Duration limit = absl::Seconds(20));
   // From now on Step() is told a time that is later by so much.
@@ -70,6 +73,7 @@ class PluginLoop {
   Fd wake_;
   absl::Duration ahead_;
   std::vector<PluginEvent> events_;
+  Ledger ledger_;
   std::unique_ptr<Plugins> plugins_;
 };
 

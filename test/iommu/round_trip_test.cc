@@ -149,6 +149,7 @@ TEST_CASE("BIND-09: a freshly booted node is bound from nothing but its facts", 
 
 TEST_CASE("KUBE-02: devices that are bound already are served without a single write", "[iommu]") {
   FakeTree fake;
+  fake.Node("vfio");
   for (int i = 0; i < 8; ++i) {
     fake.Add(
         {.address = "0000:" + std::to_string(10 + i) + ":00.0", .driver = "vfio-pci", .group = i});

@@ -21,10 +21,18 @@ absl::StatusOr<FakeKubelet::PluginPtr> FakeKubelet::Newest(const std::string& re
   if (found != connected_.end() && !found->second.empty() && found->second.back()->watched) {
     return found->second.back();
   }
-  const bool stopped = resources_.contains(resource) && resources_.at(resource).stopped;
+  const bool stopped = resources_.contains(resource) ? resources_.at(resource).stopped
+                                                     : remembered_.contains(resource);
   return absl::UnavailableError(stopped
                                     ? absl::StrFormat("endpoint of %s has been stopped", resource)
                                     : absl::StrFormat("%s is not registered", resource));
+}
+
+absl::StatusOr<std::shared_ptr<FakeKubelet::Stub>> FakeKubelet::Raw(
+    const std::string& resource) const {
+  const auto plugin = Newest(resource);
+  if (!plugin.ok()) return plugin.status();
+  return (*plugin)->stub;
 }
 
 absl::StatusOr<v1beta1::ContainerAllocateResponse> FakeKubelet::Allocate(

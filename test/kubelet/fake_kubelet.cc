@@ -5,12 +5,16 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "sysfs/fd.h"
 #include "sysfs/status.h"
 #include "test/kubelet/fake_plugin.h"
 #include "test/kubelet/fake_pods.h"
@@ -25,6 +29,21 @@ std::shared_ptr<grpc::Channel> Dial(const std::string& path) {
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel("unix:" + path, grpc::InsecureChannelCredentials(), arguments);
+}
+
+FakeKubelet::Options WithClock(FakeKubelet::Options options) {
+  if (!options.clock) options.clock = absl::Now;
+  return options;
+}
+
+// Whether somebody listens on that socket at this moment.
+bool Accepts(const std::string& path) {
+  sockaddr_un address = {};
+  if (path.size() >= sizeof(address.sun_path)) return false;
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, path.size());
+  const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
 }
 
 }  // namespace
@@ -47,7 +66,7 @@ size_t FakeResource::Healthy() const {
 }
 
 FakeKubelet::FakeKubelet(Options options)
-    : options_(std::move(options)),
+    : options_(WithClock(std::move(options))),
       pods_(options_.root_dir.empty() ? nullptr : std::make_unique<FakePods>(options_.root_dir)),
       service_(std::make_unique<Service>(*this)) {}
 
@@ -82,6 +101,7 @@ void FakeKubelet::Stop(bool killed) {
   {
     const std::unique_lock lock(mutex_);
     stopping_ = true;
+    changed_.notify_all();
     for (const PluginPtr& plugin : all_) plugin->list_context.TryCancel();
   }
   server_->Shutdown(absl::ToChronoTime(absl::InfinitePast()));
@@ -96,59 +116,44 @@ void FakeKubelet::Stop(bool killed) {
   if (killed) std::filesystem::rename(socket + ".kept", socket, ignored);
   const std::unique_lock lock(mutex_);
   connected_.clear();
+  const absl::Time now = options_.clock();
+  for (const auto& entry : resources_) remembered_[entry.first] = now;
   resources_.clear();
   changed_.notify_all();
-}
-
-void FakeKubelet::IgnoreLists(bool ignore) {
-  const std::unique_lock lock(mutex_);
-  ignore_lists_ = ignore;
-}
-
-void FakeKubelet::RefuseRegister(std::string text) {
-  const std::unique_lock lock(mutex_);
-  refuse_register_ = std::move(text);
-}
-
-void FakeKubelet::SilencePodResources(bool silent) { pods_->Silence(silent); }
-
-void FakeKubelet::RefusePodResources(std::string text) { pods_->Refuse(std::move(text)); }
-
-void FakeKubelet::SetPod(const std::string& pod_namespace, const std::string& pod,
-                         const std::string& container, const std::string& resource,
-                         std::vector<std::string> ids) {
-  pods_->Set(pod_namespace, pod, container, resource, std::move(ids));
-}
-
-bool FakeKubelet::RemovePod(const std::string& pod_namespace, const std::string& pod) {
-  return pods_->Remove(pod_namespace, pod);
-}
-
-void FakeKubelet::CancelList(const std::string& resource) {
-  const std::unique_lock lock(mutex_);
-  const auto found = connected_.find(resource);
-  if (found != connected_.end() && !found->second.empty()) {
-    found->second.back()->list_context.TryCancel();
-  }
 }
 
 grpc::Status FakeKubelet::Register(const v1beta1::RegisterRequest& request, absl::Time deadline) {
   const auto plugin = std::make_shared<Plugin>();
   plugin->resource = request.resource_name();
   plugin->endpoint = request.endpoint();
+  const absl::Time now = absl::Now();
+  FakeRegisterCall call{.request = request,
+                        .at = now,
+                        .patience = deadline - now,
+                        .listening = Accepts(options_.dir + "/" + plugin->endpoint)};
+  const absl::Status admitted = Admit(plugin, deadline, call);
+  call.refused = Message(admitted);
+  const std::unique_lock lock(mutex_);
+  calls_.push_back(std::move(call));
+  changed_.notify_all();
+  return admitted.ok() ? grpc::Status::OK : Unknown(Message(admitted));
+}
+
+absl::Status FakeKubelet::Admit(const PluginPtr& plugin, absl::Time deadline,
+                                FakeRegisterCall& call) {
   {
     const std::unique_lock lock(mutex_);
     ++resources_[plugin->resource].registrations;
     changed_.notify_all();
-    const std::string wrong = WhyRefused(request);
-    if (!wrong.empty()) return Unknown(wrong);
-    if (!Connect(plugin)) return grpc::Status::OK;
+    const std::string wrong = WhyRefused(call.request);
+    if (!wrong.empty()) return absl::UnknownError(wrong);
+    if (!Connect(plugin)) return absl::OkStatus();
   }
-  const absl::Status dialled = DialBack(*plugin, deadline);
+  const absl::Status dialled = DialBack(*plugin, deadline, call);
   const std::unique_lock lock(mutex_);
   if (!dialled.ok() || stopping_) {
     if (options_.generation == Generation::k137) std::erase(connected_[plugin->resource], plugin);
-    return Unknown(Message(dialled));
+    return dialled.ok() ? absl::UnknownError("the kubelet is stopping") : dialled;
   }
   FakeResource& resource = resources_[plugin->resource];
   resource.endpoint = plugin->endpoint;
@@ -156,7 +161,7 @@ grpc::Status FakeKubelet::Register(const v1beta1::RegisterRequest& request, absl
   plugin->watched = true;
   if (!ignore_lists_) plugin->reader = std::thread([this, plugin] { Watch(plugin); });
   changed_.notify_all();
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
 // With mutex_ held, as Connect().
@@ -184,107 +189,53 @@ bool FakeKubelet::Connect(const PluginPtr& plugin) {
   return true;
 }
 
-absl::Status FakeKubelet::DialBack(Plugin& plugin, absl::Time deadline) {
-  plugin.channel = Dial(options_.dir + "/" + plugin.endpoint);
-  plugin.stub = v1beta1::DevicePlugin::NewStub(plugin.channel);
+// False where it takes too long, or the kubelet is stopped meanwhile.
+bool FakeKubelet::WaitForDial(Plugin& plugin) {
   const absl::Time limit = absl::Now() + options_.dial_timeout;
+  {
+    std::unique_lock lock(mutex_);
+    const auto delay = absl::ToChronoMilliseconds(std::min(dial_delay_, options_.dial_timeout));
+    if (changed_.wait_for(lock, delay, [this] { return stopping_; })) return false;
+  }
   while (!plugin.channel->WaitForConnected(
       absl::ToChronoTime(std::min(limit, absl::Now() + absl::Milliseconds(50))))) {
     const std::unique_lock lock(mutex_);
-    if (absl::Now() < limit && !stopping_) continue;
+    if (absl::Now() >= limit || stopping_) return false;
+  }
+  return true;
+}
+
+absl::Status FakeKubelet::DialBack(Plugin& plugin, absl::Time deadline, FakeRegisterCall& call) {
+  plugin.channel = Dial(options_.dir + "/" + plugin.endpoint);
+  plugin.stub = v1beta1::DevicePlugin::NewStub(plugin.channel);
+  if (!WaitForDial(plugin)) {
     return absl::UnknownError("failed to dial device plugin: context deadline exceeded");
   }
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(deadline));
   const grpc::Status status =
       plugin.stub->GetDevicePluginOptions(&context, v1beta1::Empty(), &plugin.options);
-  if (status.ok()) return absl::OkStatus();
-  return absl::UnknownError(
-      absl::StrFormat("failed to get device plugin options: %s", status.error_message()));
+  call.answered_after = absl::Now() - call.at;
+  call.options = plugin.options;
+  if (!status.ok()) {
+    return absl::UnknownError(
+        absl::StrFormat("failed to get device plugin options: %s", status.error_message()));
+  }
+  std::function<void(Stub&)> probe;
+  {
+    const std::unique_lock lock(mutex_);
+    probe = probe_;
+  }
+  if (probe) probe(*plugin.stub);
+  return absl::OkStatus();
 }
 
 void FakeKubelet::Watch(const PluginPtr& plugin) {
   const auto stream = plugin->stub->ListAndWatch(&plugin->list_context, v1beta1::Empty());
   v1beta1::ListAndWatchResponse list;
   while (stream->Read(&list)) TakeList(plugin, list);
-  stream->Finish();  // an error and a clean end are the same to the kubelet
-  StreamEnded(plugin);
-}
-
-void FakeKubelet::TakeList(const PluginPtr& plugin, const v1beta1::ListAndWatchResponse& list) {
-  std::map<std::string, FakeDevice> devices;
-  for (const v1beta1::Device& device : list.devices()) {
-    FakeDevice& entry = devices[device.id()];
-    entry = {.healthy = device.health() == "Healthy"};
-    for (const v1beta1::NUMANode& node : device.topology().nodes()) {
-      entry.numa.push_back(node.id());
-    }
-  }
-  const std::unique_lock lock(mutex_);
-  FakeResource& resource = resources_[plugin->resource];
-  resource.devices = std::move(devices);
-  ++resource.messages;
-  changed_.notify_all();
-}
-
-void FakeKubelet::StreamEnded(const PluginPtr& plugin) {
-  const std::unique_lock lock(mutex_);
-  if (stopping_) return;
-  std::vector<PluginPtr>& known = connected_[plugin->resource];
-  if (options_.generation == Generation::k136) {
-    // Looked up by name: the plugin that is hit may be another one than the one that ended.
-    if (!known.empty()) Disconnect(known.back());
-    return;
-  }
-  if (std::ranges::find(known, plugin) != known.end()) Disconnect(plugin);
-}
-
-// With mutex_ held.
-void FakeKubelet::Disconnect(const PluginPtr& plugin) {
-  plugin->list_context.TryCancel();
-  std::vector<PluginPtr>& known = connected_[plugin->resource];
-  std::erase(known, plugin);
-  FakeResource& resource = resources_[plugin->resource];
-  if (known.empty()) {
-    resource.stopped = true;
-    for (auto& entry : resource.devices) entry.second.healthy = false;
-  } else {
-    resource.endpoint = known.back()->endpoint;
-  }
-  changed_.notify_all();
-}
-
-FakeResources FakeKubelet::Resources() const {
-  const std::unique_lock lock(mutex_);
-  return resources_;
-}
-
-bool FakeKubelet::WaitFor(const std::function<bool(const FakeResources&)>& wanted,
-                          absl::Duration limit) const {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, absl::ToChronoMilliseconds(limit),
-                           [&] { return wanted(resources_); });
-}
-
-bool FakeKubelet::WaitHealthy(const std::string& resource, size_t count,
-                              absl::Duration limit) const {
-  return WaitFor(
-      [&](const FakeResources& resources) {
-        const auto found = resources.find(resource);
-        return (found == resources.end() ? 0 : found->second.Healthy()) == count;
-      },
-      limit);
-}
-
-void FakeKubelet::SweepDirectory() const {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(options_.dir, error)) {
-    const bool ours = entry.path().filename() == "kubelet_internal_checkpoint";
-    const bool taken = options_.sweep == Sweep::kSockets
-                           ? entry.is_socket()
-                           : !ours && (entry.is_symlink() || !entry.is_directory());
-    if (taken) std::filesystem::remove(entry.path(), error);
-  }
+  // An error and a clean end are the same to the kubelet.
+  StreamEnded(plugin, stream->Finish().error_message());
 }
 
 }  // namespace vfio_agent

@@ -18,9 +18,11 @@ struct FakeKubelet::Plugin {
   std::string endpoint;
   bool watched = false;  // registered in full: the newest such plugin is asked
   std::shared_ptr<grpc::Channel> channel;
-  std::unique_ptr<v1beta1::DevicePlugin::Stub> stub;
+  std::shared_ptr<v1beta1::DevicePlugin::Stub> stub;
   v1beta1::DevicePluginOptions options;
   grpc::ClientContext list_context;
+  bool told = false;      // a list has come
+  std::string last_list;  // that one, serialized
   std::thread reader;
 };
 

@@ -207,5 +207,21 @@ TEST_CASE("a second function is of a multifunction device whatever its header sa
   CHECK(Read(fake, "0000:3b:00.1").config.multifunction);
 }
 
+TEST_CASE("R30: fatal AER errors are counted of what is with a vfio driver", "[sysfs]") {
+  FakeTree fake;
+  fake.Add({.address = "0000:3b:00.0", .driver = "vfio-pci", .group = 1});
+  fake.Add({.address = "0000:5e:00.0", .driver = "nvidia", .group = 2});
+  const auto fatal = [&](size_t device) { return fake.Facts().devices[device].aer_fatal; };
+  CHECK(fatal(0).absent());
+  for (const char* address : {"0000:3b:00.0", "0000:5e:00.0"}) {
+    fake.Attribute(address, "aer_dev_fatal", "Undefined 0\nDLP 2\nSDES 1\nTOTAL_ERR_FATAL 3");
+  }
+  CHECK(fatal(0).is(3));
+  CHECK(fatal(1).absent());
+  fake.Attribute("0000:3b:00.0", "aer_dev_fatal", GENERATE("", "TOTAL_ERR_FATAL x", "DLP 1"));
+  CHECK(fatal(0).unknown());
+  CHECK_FALSE(fake.Facts().devices[0].errors.empty());
+}
+
 }  // namespace
 }  // namespace vfio_agent

@@ -1,0 +1,41 @@
+// TenantWatch: when to look who has what. Nobody tells: pods come and go at the kubelet alone, and
+// a guest that opens or closes its group makes no event.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "agent/session.h"
+#include "deviceplugin/offer.h"
+
+namespace vfio_agent {
+
+// Soon after something happened, then ever more rarely for as long as something is not settled
+// (a grant that no pod has yet, a unit that waits for its sibling's pod to end), and at the resync
+// otherwise. A value; the time comes from outside.
+class TenantWatch {
+ public:
+  // Something was allocated, or the kubelet is another one.
+  void Ask(absl::Time now);
+  // All were looked at, and not everything is settled, or is.
+  void Looked(absl::Time now, bool settled);
+
+  // InfiniteFuture: with the next resync.
+  absl::Time due() const { return due_; }
+
+ private:
+  absl::Time due_ = absl::InfiniteFuture();
+  absl::Duration wait_ = kFirst;
+
+  static constexpr absl::Duration kFirst = absl::Seconds(1);
+  static constexpr absl::Duration kLongest = absl::Seconds(10);
+};
+
+// False as long as who has what may change before the next resync, and somebody waits for it.
+bool IsSettled(const Picture& picture, const std::vector<Offer>& offers);
+
+// True where one of `ids` is of a group that has other units.
+bool HaveSiblings(const std::vector<Offer>& offers, const std::vector<std::string>& ids);
+
+}  // namespace vfio_agent

@@ -1,0 +1,140 @@
+#include "deviceplugin/ledger.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "iommu/code.h"
+#include "sysfs/clock.h"
+
+namespace vfio_agent {
+namespace {
+
+using Units = std::vector<const OfferedUnit*>;
+using UnitsByGroup = std::map<int, std::vector<std::string>>;
+
+UnitsByGroup ByGroup(const Units& units) {
+  UnitsByGroup groups;
+  for (const OfferedUnit* unit : units) groups[unit->group].push_back(unit->id);
+  return groups;
+}
+
+bool AnyOf(const std::vector<std::string>& ids, const std::vector<Grant>& grants) {
+  return std::ranges::any_of(
+      grants, [&ids](const Grant& grant) { return std::ranges::count(ids, grant.unit) > 0; });
+}
+
+absl::Status Split(int group, const std::string& out, const std::string& wanted) {
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "%s: %s of IOMMU group %d went to another container, so %s cannot be given: a group has one "
+      "owner",
+      CodeName(Code::kGroupSplit), out, group, wanted));
+}
+
+Answer MakeAnswer(const std::string& resource, const OfferedUnit& unit) {
+  return {
+      .resource = resource, .group = unit.group, .addresses = unit.addresses, .nodes = unit.nodes};
+}
+
+// The nodes of `then` that do not lead to the unit any more, or nowhere. More nodes than then do
+// not matter: a setting may have added some.
+std::vector<std::string> Stale(const Answer& then, const OfferedUnit& now) {
+  std::vector<std::string> stale;
+  for (const std::string& node : then.nodes) {
+    const bool shared = node == "/dev/vfio/vfio" || node == "/dev/iommu";
+    if (!shared && std::ranges::count(now.nodes, node) == 0) stale.push_back(node);
+  }
+  return stale;
+}
+
+// What an answer about `now` would say otherwise than `then`; empty for nothing.
+std::string Difference(const Answer& then, const OfferedUnit& now) {
+  if (then.group != now.group) {
+    return absl::StrFormat("IOMMU group %d then, %d now", then.group, now.group);
+  }
+  if (then.addresses != now.addresses) {
+    return absl::StrFormat("addresses %s then, %s now", absl::StrJoin(then.addresses, ","),
+                           absl::StrJoin(now.addresses, ","));
+  }
+  const std::vector<std::string> stale = Stale(then, now);
+  if (stale.empty()) return "";
+  return absl::StrFormat("%s then, %s now", absl::StrJoin(stale, ","),
+                         absl::StrJoin(now.nodes, ","));
+}
+
+}  // namespace
+
+absl::Status Ledger::Take(const std::string& resource, const std::vector<Units>& containers) {
+  const MutexLock lock(mutex_);
+  UnitsByGroup called;  // by the containers of this call that were looked at already
+  for (const Units& units : containers) {
+    for (const auto& [group, ids] : ByGroup(units)) {
+      if (const auto other = called.find(group); other != called.end()) {
+        return Split(group, other->second.front(), ids.front());
+      }
+      const auto out = grants_.find(group);
+      if (out == grants_.end() || AnyOf(ids, out->second)) continue;
+      return Split(group, out->second.front().unit, ids.front());
+    }
+    called.merge(ByGroup(units));
+  }
+  ++turn_;
+  const absl::Time now = MonotonicNow();
+  for (const auto& entry : called) grants_[entry.first].clear();
+  for (const Units& units : containers) {
+    for (const OfferedUnit* unit : units) {
+      grants_[unit->group].push_back(
+          {.resource = resource, .unit = unit->id, .group = unit->group, .turn = turn_, .at = now});
+      const Answer answer = MakeAnswer(resource, *unit);
+      Answer& last = answers_[unit->id];
+      if (last == answer) continue;
+      last = answer;
+      ++version_;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Ledger::CheckUnchanged(const OfferedUnit& unit) const {
+  const MutexLock lock(mutex_);
+  const auto last = answers_.find(unit.id);
+  if (last == answers_.end()) return absl::OkStatus();
+  const std::string difference = Difference(last->second, unit);
+  if (difference.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "%s: the kubelet starts this container with an answer from before a change (%s): delete the "
+      "pod, and a new one gets what is there now",
+      unit.id, difference));
+}
+
+std::vector<Grant> Ledger::Grants() const {
+  const MutexLock lock(mutex_);
+  std::vector<Grant> all;
+  for (const auto& entry : grants_) {
+    all.insert(all.end(), entry.second.begin(), entry.second.end());
+  }
+  return all;
+}
+
+void Ledger::Drop(const std::vector<Grant>& settled) {
+  const MutexLock lock(mutex_);
+  for (const Grant& grant : settled) {
+    const auto out = grants_.find(grant.group);
+    if (out == grants_.end()) continue;
+    std::erase(out->second, grant);
+    if (out->second.empty()) grants_.erase(out);
+  }
+}
+
+Answers Ledger::answers() const {
+  const MutexLock lock(mutex_);
+  return answers_;
+}
+
+uint64_t Ledger::version() const {
+  const MutexLock lock(mutex_);
+  return version_;
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,66 @@
+// Ledger: what Allocate has given, of all resources of the node.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "deviceplugin/mutex.h"
+#include "deviceplugin/offer.h"
+#include "iommu/tenancy.h"
+
+namespace vfio_agent {
+
+// What the last answer about a unit named. The kubelet hands it out again, without asking, after
+// its own restart and after a reboot, in which group numbers and cdevs are dealt anew.
+struct Answer {
+  std::string resource;
+  int group = 0;
+  std::vector<std::string> addresses;
+  std::vector<std::string> nodes;
+  bool operator==(const Answer&) const = default;
+};
+using Answers = std::map<std::string, Answer>;  // by unit
+
+// Two pods never get one group: Allocate does not say which pod asks, so all units of a group that
+// are out must have been asked for by one container. The kubelet's own list of pods follows an
+// Allocate by a moment; until a look at it has settled a grant, the ledger knows. Thread-safe;
+// every method is quick and waits for nothing but the lock.
+class Ledger {
+ public:
+  // `answers`: of the agent before this one.
+  explicit Ledger(Answers answers = {}) : answers_(std::move(answers)) {}
+
+  // One call of Allocate: the units of each of its containers, all or nothing.
+  //
+  // FailedPrecondition, beginning with "group-split", where a group would be split: units of it
+  // are out and none of them is asked for. Where one is, it is free in the kubelet's eyes, and
+  // with it what the same container had: that counts.
+  absl::Status Take(const std::string& resource,
+                    const std::vector<std::vector<const OfferedUnit*>>& containers)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // OK where what the last answer about `unit` named is still the unit's, and where there was
+  // none. Otherwise FailedPrecondition, with the difference.
+  absl::Status CheckUnchanged(const OfferedUnit& unit) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  std::vector<Grant> Grants() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Drops these very grants, not later ones of the same units.
+  void Drop(const std::vector<Grant>& settled) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Answers answers() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Counts changes of what answers() gives.
+  uint64_t version() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  mutable Mutex mutex_;
+  uint64_t turn_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<int, std::vector<Grant>> grants_ ABSL_GUARDED_BY(mutex_);  // by group
+  Answers answers_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace vfio_agent

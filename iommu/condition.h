@@ -1,0 +1,45 @@
+// Condition: what state a unit is in and why. Pure.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "iommu/planning.h"
+
+namespace vfio_agent {
+
+// Tenancy by what planning asks for.
+class Tenants {
+ public:
+  // `tenancy` outlives the object; null: nobody has looked, so nobody has anything.
+  explicit Tenants(const Tenancy* tenancy);
+
+  // Pods that have the unit of this name, under whatever resource.
+  std::vector<PodClaim> PodsOf(const PciAddress& unit) const;
+  bool IsGranted(const PciAddress& unit) const { return granted_.contains(unit.ToString()); }
+  // The processes that have `group` open; null for none.
+  const std::vector<Holder>* HoldersOf(int group) const;
+  // Why it is not known which pods have what; empty where it is.
+  std::string WhyUnknown() const;
+
+ private:
+  const Tenancy* tenancy_;
+  std::multimap<std::string, const PodClaim*> pods_;  // by unit
+  std::set<std::string> granted_;                     // units
+};
+
+struct Condition {
+  UnitState state = UnitState::kRefused;
+  std::string reason;
+};
+
+// The state of the unit whose primary function is `primary`. `pods`: those that have it.
+Condition ConditionOf(const Draft& draft, const PciDevice& primary,
+                      const std::vector<PodClaim>& pods, const Tenants& tenants,
+                      const Context& context);
+
+// "pod team/vm (container compute)".
+std::string Spell(const PodClaim& claim);
+
+}  // namespace vfio_agent

@@ -1,0 +1,36 @@
+#include "agent/tenant_watch.h"
+
+#include <catch2/catch.hpp>
+
+namespace vfio_agent {
+namespace {
+
+const absl::Time kStart = absl::UnixEpoch();
+
+TEST_CASE("a look comes a second after it was asked for, and is not put off by more", "[agent]") {
+  TenantWatch watch;
+  CHECK(watch.due() == absl::InfiniteFuture());
+  watch.Ask(kStart);
+  watch.Ask(kStart + absl::Milliseconds(900));
+  CHECK(watch.due() == kStart + absl::Seconds(1));
+}
+
+TEST_CASE("what is not settled is looked at ever more rarely, ten seconds apart at most",
+          "[agent]") {
+  TenantWatch watch;
+  std::vector<absl::Duration> waits;
+  for (int i = 0; i < 6; ++i) {
+    watch.Looked(kStart, false);
+    waits.push_back(watch.due() - kStart);
+  }
+  CHECK(waits == std::vector<absl::Duration>{absl::Seconds(1), absl::Seconds(2), absl::Seconds(4),
+                                             absl::Seconds(8), absl::Seconds(10),
+                                             absl::Seconds(10)});
+  watch.Looked(kStart, true);
+  CHECK(watch.due() == absl::InfiniteFuture());
+  watch.Looked(kStart, false);
+  CHECK(watch.due() == kStart + absl::Seconds(1));
+}
+
+}  // namespace
+}  // namespace vfio_agent

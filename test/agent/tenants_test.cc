@@ -1,0 +1,237 @@
+// Who has what, end to end: the daemon on a simulated node with groups of several units, and a
+// kubelet that tells its pods.
+#include <csignal>
+#include <fstream>
+#include <future>
+#include <regex>
+#include <sstream>
+
+#include "test/agent/node.h"
+
+namespace vfio_agent {
+namespace {
+
+using Generation = FakeKubelet::Generation;
+using Ids = std::vector<std::string>;
+
+constexpr absl::Duration kLong = absl::Seconds(60);
+constexpr char kA[] = "0000:17:00.0";  // two of one group
+constexpr char kB[] = "0000:65:00.0";
+constexpr char kLone[] = "0000:81:00.0";
+constexpr char kBoards[] = R"(name: boards
+host: {iommu_active: true, iommu: intel}
+devices:
+- {address: "0000:17:00.0", vendor: "10de", device: "2330", class: "0x030200", driver: vfio-pci, iommu_group: 33}
+- {address: "0000:65:00.0", vendor: "10de", device: "2330", class: "0x030200", driver: vfio-pci, iommu_group: 33}
+- {address: "0000:81:00.0", vendor: "10de", device: "2330", class: "0x030200", driver: vfio-pci, iommu_group: 34}
+)";
+
+// What the kubelet sees, "A B lone": '+' healthy, '-' not, '.' not there.
+std::string Health(const FakeResources& resources, const std::string& resource = kH100) {
+  std::string health;
+  const auto found = resources.find(resource);
+  for (const char* id : {kA, kB, kLone}) {
+    if (found == resources.end() || !found->second.devices.contains(id)) {
+      health += '.';
+    } else {
+      health += found->second.devices.at(id).healthy ? '+' : '-';
+    }
+  }
+  return health;
+}
+
+struct Boards {
+  explicit Boards(Generation generation = Generation::k136)
+      : kubelet(node.StartKubelet(generation)) {}
+
+  void Start(std::vector<std::string> more = {}) {
+    daemon = std::make_unique<Daemon>(node.DaemonArguments(std::move(more)));
+  }
+  bool Sees(const std::string& health, const std::string& resource = kH100) const {
+    return kubelet->WaitFor(
+        [&](const FakeResources& resources) { return Health(resources, resource) == health; },
+        kLong);
+  }
+  absl::Status Allocate(const Ids& ids) const { return kubelet->Allocate(kH100, ids).status(); }
+  void SetPod(const Ids& ids, const std::string& resource = kH100) const {
+    kubelet->SetPod("team", "vm", "compute", resource, ids);
+  }
+
+  Node node{Node::MachineText{kBoards}};
+  std::unique_ptr<FakeKubelet> kubelet;
+  std::unique_ptr<Daemon> daemon;
+};
+
+TEST_CASE("R33: the sibling of a unit that a pod got is withheld, and comes back when the pod ends",
+          "[node][grpc]") {
+  Boards boards(GENERATE(Generation::k136, Generation::k137));
+  boards.Start({"--resync", "1h"});
+  REQUIRE(boards.Sees("+++"));
+  REQUIRE(boards.Allocate({kA}).ok());
+  const absl::Status split = boards.Allocate({kB});
+  CHECK_THAT(std::string(split.message()), Catch::Contains("group-split"));
+  CHECK(boards.Sees("+-+"));
+  boards.SetPod({kA});
+  CHECK_FALSE(
+      boards.daemon
+          ->WaitForLine({"event=unit_held", kA, "pod=\"pod team/vm (container compute)\""}, kLong)
+          .empty());
+  CHECK_FALSE(boards.daemon
+                  ->WaitForLine({"event=unit_unhealthy", kB,
+                                 "group-split: pod team/vm (container compute) has 0000:17:00.0"},
+                                kLong)
+                  .empty());
+  REQUIRE(boards.kubelet->RemovePod("team", "vm"));
+  CHECK(boards.Sees("+++"));
+  CHECK_FALSE(boards.daemon->WaitForLine({"event=unit_free", kA, "team/vm"}, kLong).empty());
+  CHECK(boards.Allocate({kB}).ok());
+}
+
+TEST_CASE("R33: a unit whose pod was never admitted is free again, and so is its sibling",
+          "[node][grpc]") {
+  Boards boards;
+  boards.Start({"--resync", "1h"});
+  REQUIRE(boards.Sees("+++"));
+  REQUIRE(boards.Allocate({kA}).ok());
+  CHECK(boards.Sees("+-+"));
+  CHECK(boards.Sees("+++"));  // ten seconds later, by the kubelet's list
+}
+
+TEST_CASE("R33: two Allocates within a millisecond never split a group", "[node][grpc]") {
+  Boards boards;
+  boards.Start();
+  REQUIRE(boards.Sees("+++"));
+  auto first = std::async(std::launch::async, [&] { return boards.Allocate({kA}).ok(); });
+  const bool second = boards.Allocate({kB}).ok();
+  CHECK(first.get() != second);
+}
+
+TEST_CASE("R51: an agent that starts finds who has what, before it offers anything",
+          "[node][grpc]") {
+  Boards boards;
+  boards.SetPod({kB});
+  boards.Start();
+  REQUIRE(boards.Sees("-++"));
+  CHECK(boards.kubelet->Resources().at(kH100).messages == 1);
+  CHECK_FALSE(boards.daemon->WaitForLine({"event=unit_held", kB, "team/vm"}, kLong).empty());
+}
+
+TEST_CASE("R51: a kubelet that does not tell its pods gets lone groups only, until it does",
+          "[node][grpc]") {
+  Boards boards;
+  boards.kubelet->RefusePodResources("not now");
+  boards.Start();
+  REQUIRE(boards.Sees("--+"));
+  CHECK_FALSE(boards.daemon->WaitForLine({"event=pods_unknown", "not now"}, kLong).empty());
+  boards.kubelet->RefusePodResources("");
+  CHECK(boards.Sees("+++"));
+  CHECK_FALSE(boards.daemon->WaitForLine({"event=pods_known"}, kLong).empty());
+}
+
+TEST_CASE("R49: a lone group is preferred for one unit, a whole group for two", "[node][grpc]") {
+  Boards boards;
+  boards.Start();
+  REQUIRE(boards.Sees("+++"));
+  CHECK(*boards.kubelet->Preferred(kH100, {kB, kA, kLone}, {}, 1) == Ids{kLone});
+  CHECK(*boards.kubelet->Preferred(kH100, {kB, kLone, kA}, {}, 2) == Ids{kA, kB});
+  CHECK(*boards.kubelet->Preferred(kH100, {kB, kLone, kA}, {kB}, 2) == Ids{kA, kB});
+}
+
+TEST_CASE("R30: a group that a process opened without a pod is unhealthy until it closes it",
+          "[node][grpc]") {
+  Boards boards;
+  boards.Start();
+  REQUIRE(boards.Sees("+++"));
+  boards.node.Control("hold 34 4242 qemu-kvm");
+  CHECK(boards.Sees("++-"));
+  CHECK_FALSE(
+      boards.daemon->WaitForLine({"event=unit_unhealthy", kLone, "in-use-holder", "4242"}, kLong)
+          .empty());
+  boards.node.Control("free 34");
+  CHECK(boards.Sees("+++"));
+}
+
+TEST_CASE("R28: a unit that a pod has and a process has open stays healthy", "[node][grpc]") {
+  Boards boards;
+  boards.SetPod({kLone});
+  boards.node.Control("hold 34 4242 qemu-kvm");
+  boards.Start();
+  REQUIRE(boards.Sees("+++"));
+  REQUIRE_FALSE(boards.daemon->WaitForLine({"event=unit_held", kLone}, kLong).empty());
+  boards.node.Control("hold 33 4243 qemu-kvm");  // seen by the same look
+  REQUIRE(boards.Sees("--+"));
+  CHECK(boards.daemon->CountLines({"event=unit_unhealthy", kLone}) == 0);
+}
+
+TEST_CASE("R25: a resource that is renamed under a pod is offered anew once the pod has ended",
+          "[node][grpc]") {
+  Boards boards;
+  const std::string config = boards.node.dir().Write("config.yaml", "apiVersion: vfio-agent/v1\n");
+  boards.Start({"--config", config});
+  REQUIRE(boards.Sees("+++"));
+  boards.SetPod({kLone});
+  REQUIRE_FALSE(boards.daemon->WaitForLine({"event=unit_held", kLone}, kLong).empty());
+  boards.node.dir().Write("config.yaml", "aliases: {\"10de:2330\": NEW}\n");
+  boards.daemon->Signal(SIGHUP);
+  CHECK(boards.Sees("++.", "nvidia.com/NEW"));
+  CHECK(boards.Sees("..-"));
+  REQUIRE(boards.kubelet->RemovePod("team", "vm"));
+  CHECK(boards.Sees("+++", "nvidia.com/NEW"));
+  CHECK(boards.Sees("..."));
+}
+
+// What the agent before a reboot answered of the unit named a group that is another's now.
+void ChangeGroup(const Node& node, int group) {
+  const std::string path = node.state_dir() + "/answers.json";
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  REQUIRE_THAT(text.str(), Catch::Contains("\"group\": 34"));
+  std::ofstream(path) << std::regex_replace(text.str(), std::regex("\"group\": 34"),
+                                            "\"group\": " + std::to_string(group));
+}
+
+TEST_CASE("R27: a container does not start with an answer from before a change", "[node][grpc]") {
+  Boards boards;
+  boards.Start();
+  REQUIRE(boards.Sees("+++"));
+  REQUIRE(boards.Allocate({kLone}).ok());
+  CHECK(boards.kubelet->PreStart(kH100, {kLone}).ok());
+  boards.SetPod({kLone});
+  REQUIRE_FALSE(boards.daemon->WaitForLine({"event=unit_held", kLone}, kLong).empty());
+  boards.daemon->Signal(SIGTERM);
+  REQUIRE(boards.daemon->WaitForEnd(kLong) == 0);
+  ChangeGroup(boards.node, 35);
+  boards.Start();
+  REQUIRE(boards.Sees("+++"));
+  CHECK_THAT(std::string(boards.kubelet->PreStart(kH100, {kLone}).message()),
+             Catch::Contains("IOMMU group 35 then, 34 now") && Catch::Contains("delete the pod"));
+  CHECK_FALSE(boards.daemon->WaitForLine({"event=prestart_refused", kLone}, kLong).empty());
+  REQUIRE(boards.Allocate({kLone}).ok());  // a new pod
+  CHECK(boards.kubelet->PreStart(kH100, {kLone}).ok());
+}
+
+TEST_CASE("list resources tells which pod has what, and why the rest is withheld", "[node][grpc]") {
+  Boards boards;
+  boards.SetPod({kA});
+  const std::vector<std::string> place = {"--device-plugin-dir", boards.node.kubelet_dir(),
+                                          "--kubelet-root-dir", boards.node.kubelet_root()};
+  std::vector<std::string> words = {"list", "resources", "-o", "wide"};
+  words.insert(words.end(), place.begin(), place.end());
+  const ProgramResult table = boards.node.Run(words);
+  CHECK_THAT(table.out,
+             Catch::Contains("held      pod team/vm (container compute)") &&
+                 Catch::Contains("withheld  group-split: pod team/vm (container compute) has"));
+  words = {"list", "resources"};
+  words.insert(words.end(), place.begin(), place.end());
+  const auto units = boards.node.RunJson(words)["resources"][0]["units"];
+  CHECK(
+      units[0]["pods"] ==
+      nlohmann::json::array(
+          {{{"namespace", "team"}, {"pod", "vm"}, {"container", "compute"}, {"resource", kH100}}}));
+  CHECK(units[1]["state"] == "withheld");
+  CHECK(units[2]["state"] == "ready");
+}
+
+}  // namespace
+}  // namespace vfio_agent

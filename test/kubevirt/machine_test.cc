@@ -1,0 +1,86 @@
+// One machine beside what a node serves.
+#include "agent/kubevirt_machine.h"
+
+#include <catch2/catch.hpp>
+
+namespace vfio_agent {
+namespace {
+
+constexpr char kName[] = "nvidia.com/GH100_H100";
+constexpr MachineList kGpus = MachineList::kGpus;
+constexpr MachineList kHost = MachineList::kHostDevices;
+
+// Two units in a group of their own each, and two that share one.
+Served NodeOf() {
+  return {
+      .resources = {{.name = kName, .selectors = {"10DE:2330"}, .groups = {{1, {"a"}}, {2, {"b"}}}},
+                    {.name = "nvidia.com/PAIR",
+                     .selectors = {"10DE:1E07"},
+                     .groups = {{3, {"c", "d"}}}}},
+      .refused = {{.resource = "nvidia.com/R", .unit = "u", .reason = "iommu-off: x"}}};
+}
+
+std::string CodesOf(const std::vector<std::pair<MachineList, std::string>>& devices,
+                    const KubevirtConfiguration* configuration = nullptr) {
+  KubevirtMachine machine;
+  for (const auto& [list, name] : devices) {
+    machine.devices.push_back({.list = list, .resource = name, .where = "f.yaml:1:1"});
+  }
+  std::string codes;
+  for (const Finding& finding : CheckMachine(NodeOf(), machine, configuration)) {
+    codes +=
+        (codes.empty() ? "" : " ") + (finding.hinders ? finding.code : "(" + finding.code + ")");
+  }
+  return codes;
+}
+
+TEST_CASE("a machine that asks for what the node has would start", "[kubevirt]") {
+  CHECK(CodesOf({}).empty());
+  CHECK(
+      CodesOf(
+          {{kGpus, kName}, {kGpus, kName}, {kGpus, "nvidia.com/PAIR"}, {kGpus, "nvidia.com/PAIR"}})
+          .empty());
+}
+
+TEST_CASE("a machine that asks for more than the node has is told", "[kubevirt]") {
+  CHECK(CodesOf({{kGpus, kName}, {kGpus, kName}, {kGpus, kName}}) == "too-many");
+}
+
+TEST_CASE("a name that the node does not serve is told, with what is known of it", "[kubevirt]") {
+  CHECK(CodesOf({{kGpus, "nvidia.com/NONE"}}) == "unknown-name");
+  CHECK(CodesOf({{kGpus, "nvidia.com/gh100_h100"}}) == "name-differs");
+  CHECK(CodesOf({{kGpus, "nvidia.com/R"}}) == "refused-here");
+}
+
+TEST_CASE("T15: a resource under gpus and under hostDevices would give one device twice",
+          "[kubevirt]") {
+  CHECK(CodesOf({{kGpus, kName}, {kHost, kName}}) == "in-both-lists (gate-missing)");
+}
+
+TEST_CASE("T32: hostDevices of a machine need the gate where the file has KubeVirt's gates",
+          "[kubevirt]") {
+  KubevirtConfiguration configuration;
+  CHECK(CodesOf({{kHost, kName}}) == "(gate-missing)");
+  CHECK(CodesOf({{kHost, kName}}, &configuration) == "gate-missing");
+  CHECK(CodesOf({{kGpus, kName}}, &configuration).empty());
+  configuration.feature_gates.insert("HostDevices");
+  CHECK(CodesOf({{kHost, kName}}, &configuration).empty());
+}
+
+TEST_CASE("a machine that leaves part of a group to nobody is told so", "[kubevirt]") {
+  CHECK(CodesOf({{kGpus, "nvidia.com/PAIR"}}) == "(group-split)");
+}
+
+TEST_CASE("a device without a name is an error, one of a resource claim is not this agent's",
+          "[kubevirt]") {
+  const auto findings =
+      CheckMachine(NodeOf(), {.devices = {{.claimed = true}, {.claimed = false}}}, nullptr);
+  REQUIRE(findings.size() == 2);
+  CHECK(findings[0].code == "claimed");
+  CHECK_FALSE(findings[0].hinders);
+  CHECK(findings[1].code == "no-name");
+  CHECK(findings[1].hinders);
+}
+
+}  // namespace
+}  // namespace vfio_agent
