@@ -13,9 +13,12 @@
 #include "agent/daemon_lock.h"
 #include "agent/jobs.h"
 #include "agent/loop.h"
+#include "agent/nfd_file.h"
+#include "agent/outlets.h"
 #include "agent/retries.h"
 #include "agent/session.h"
 #include "agent/signals.h"
+#include "agent/status_book.h"
 #include "agent/tenant_watch.h"
 #include "agent/throttle.h"
 #include "agent/transitions.h"
@@ -42,16 +45,21 @@ class Agent {
   void OnSignal();
   void Reload();
   void Turn();
+  void Ask(const char* trigger);
+  void Tell();
   absl::Time Deadline() const;
   absl::Time NextRetry() const;
 
   void Reconcile(absl::Time now);
   Wish MakeWish(absl::Time now) const;
   void SettleGrants(const Wish& wish, const Picture& picture);
-  void KeepAnswers();
+  void CompareWithKubelet(const Picture& picture, absl::Time now);
+  void LookedAtTenants(const Wish& wish, const Picture& picture, absl::Time now);
+  void KeepAnswers(absl::Time now);
   void OnAllocated(const std::vector<std::string>& ids, absl::Time now);
   void Publish(const Picture& picture, const std::vector<std::string>& notes);
   void WriteCdi(const std::vector<Offer>& offers);
+  void TellNfd(const std::string& dir, const NfdLabels& labels);
   void LookAgain(const Picture& picture);
   void SetAside(const Picture& picture);
   void StartJobs(absl::Time now);
@@ -59,6 +67,9 @@ class Agent {
   void OnJobEvent(const JobEvent& event, absl::Time now);
   void FinishJobs();
   void StepPlugins(absl::Time now);
+
+  // How soon is looked again at what did not answer; then ever later.
+  static constexpr absl::Duration kFirstLook = absl::Seconds(1);
 
   Session& session_;
   DaemonLock lock_;
@@ -72,15 +83,21 @@ class Agent {
   std::unique_ptr<Ledger> ledger_;
   uint64_t answers_kept_ = 0;  // the ledger's version that is on disk
   std::unique_ptr<Plugins> plugins_;
+  StatusBook book_;
+  Outlets outlets_;  // after the plugins, which keep gRPC quiet
   CdiFiles cdi_;
+  NfdFile nfd_;
   Transitions transitions_;
   Retries retries_;
   Throttle pictures_;
+  const char* trigger_ = "start";  // what asked for the next picture first
   TenantWatch tenants_;
+  absl::Time kubelet_grown_ = absl::InfinitePast();
+  absl::Time keep_again_ = absl::InfinitePast();
   std::vector<Job> work_;  // what the last picture wants done
   std::vector<Offer> offers_;
   absl::Time look_again_ = absl::InfiniteFuture();
-  absl::Duration look_wait_;
+  absl::Duration look_wait_ = kFirstLook;
   std::string last_read_error_;
   bool looked_ = false;  // there was a picture
   bool terminated_ = false;

@@ -1,9 +1,6 @@
 #include "agent/cdi_files.h"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -32,17 +29,6 @@ bool IsOurs(const std::string& name) {
   return name.starts_with("vfio-agent-") && name.ends_with(".json");
 }
 
-// No link is followed, and none is removed: only a regular file can be one of ours.
-absl::Status RemoveStale(int dir, const std::string& path, const std::string& name) {
-  struct stat facts = {};
-  if (::fstatat(dir, name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
-    return errno == ENOENT ? absl::OkStatus() : ErrnoStatus(absl::StrFormat("stat %s", path));
-  }
-  if (!S_ISREG(facts.st_mode)) return absl::OkStatus();
-  if (::unlinkat(dir, name.c_str(), 0) == 0 || errno == ENOENT) return absl::OkStatus();
-  return ErrnoStatus(absl::StrFormat("remove %s", path));
-}
-
 void RemoveOthers(const std::string& dir, const Files& files, Problems& problems) {
   const std::unique_ptr<DIR, int (*)(DIR*)> list(::opendir(dir.c_str()), ::closedir);
   if (list == nullptr) {
@@ -54,7 +40,7 @@ void RemoveOthers(const std::string& dir, const Files& files, Problems& problems
   while (const dirent* entry = ::readdir(list.get())) {  // NOLINT(concurrency-mt-unsafe)
     const std::string name = entry->d_name;
     if (!IsOurs(name) || files.contains(name)) continue;
-    Add(RemoveStale(::dirfd(list.get()), absl::StrFormat("%s/%s", dir, name), name), problems);
+    Add(RemoveRegularFile(absl::StrFormat("%s/%s", dir, name)), problems);
   }
 }
 
@@ -72,7 +58,7 @@ void WriteChanged(const std::string& dir, const Files& files, Problems& problems
     if (replaced.ok()) continue;
     Add(replaced, problems);
     // Better none than one that leads to another's group.
-    Add(RemoveStale(AT_FDCWD, path, path), problems);
+    Add(RemoveRegularFile(path), problems);
   }
 }
 

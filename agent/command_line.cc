@@ -26,7 +26,7 @@ struct Command {
 constexpr char kSelectors[] =
     "address (0000:65:00.0 or 65:00.0), group:26, id (10de:2330), vendor (10de:) or resource";
 
-constexpr std::array<Command, 7> kCommands = {{
+constexpr std::array<Command, 8> kCommands = {{
     {"run", "the daemon: bind what the plan says, serve the kubelet", nullptr, nullptr, RunCommand},
     {"plan", "what run or bind would do and why; changes nothing", nullptr, nullptr, PlanCommand},
     {"bind", "apply the plan once and leave", "SELECTOR", kSelectors, BindCommand},
@@ -38,6 +38,8 @@ constexpr std::array<Command, 7> kCommands = {{
      kSelectors, ExplainCommand},
     {"kubevirt", "what KubeVirt has to be told so that machines get what this node serves",
      "SELECTOR", kSelectors, KubevirtCommand},
+    {"status", "what the running daemon holds, who has it, and how it stands with the kubelet",
+     nullptr, nullptr, StatusCommand},
 }};
 
 constexpr char kFooter[] =

@@ -12,9 +12,11 @@ int RunCommand(Session& session);  // the daemon
 int PlanCommand(Session& session);
 int BindCommand(Session& session);
 int ReleaseCommand(Session& session);
+int ReleaseTaken(Session& session);  // the daemon's own, at its end, when it serves no more
 int ListCommand(Session& session);
 int ExplainCommand(Session& session);
 int KubevirtCommand(Session& session);
+int StatusCommand(Session& session);
 int ConfigCheckCommand(Session& session);
 int ConfigShowCommand(Session& session);
 int VersionCommand(Output output);

@@ -96,6 +96,7 @@ absl::Status ReadRoot(const YamlValue& root, Config& config) {
                         Section("bind", config),
                         Section("kubelet", config),
                         Section("cdi", config),
+                        Section("nfd", config),
                         Section("metrics", config),
                         Section("log", config),
                         SettingKey("stateDir", "stateDir", config),

@@ -30,12 +30,12 @@ std::string PathIn(const std::string& state_dir) { return state_dir + "/agent.lo
 
 }  // namespace
 
-pid_t DaemonLock::Running(const std::string& state_dir) {
-  const Fd fd(::open(PathIn(state_dir).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+std::optional<pid_t> DaemonLock::Running(const std::string& state_dir) {
+  const Fd fd(::open(PathIn(state_dir).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct flock lock = Whole();
-  if (!fd.valid() || ::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return 0;
-  const pid_t pid = ReadPid(fd.get());
-  return pid == ::getpid() ? 0 : pid;
+  if (!fd.valid() || ::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0) return std::nullopt;
+  if (lock.l_type == F_UNLCK) return std::nullopt;
+  return ReadPid(fd.get());
 }
 
 absl::Status DaemonLock::TryTake() {

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -22,9 +23,10 @@ class DaemonLock {
   // 0 where it cannot be read.
   pid_t holder() const { return holder_; }
 
-  // The number of the daemon that works with `state_dir`; 0 where none does, or where it is this
-  // process. Takes no lock.
-  static pid_t Running(const std::string& state_dir);
+  // Whether somebody, this process too, has the lock of `state_dir`: the number that it has written
+  // (by its own count: each container may have its process 1), 0 where that cannot be read. nullopt
+  // where nobody has it or the file cannot be asked. Takes no lock.
+  static std::optional<pid_t> Running(const std::string& state_dir);
 
  private:
   std::string state_dir_;

@@ -44,15 +44,29 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t limit)
   return text;
 }
 
-absl::Status ReplaceFile(const std::string& path, const std::string& text, mode_t mode) {
-  const std::string fresh = path + ".new";
+absl::Status ReplaceFile(const std::string& path, const std::string& text, mode_t mode,
+                         const std::string& fresh_name) {
+  const std::string dir = path.substr(0, path.rfind('/'));
+  const std::string fresh =
+      fresh_name.empty() ? path + ".new" : absl::StrFormat("%s/%s", dir, fresh_name);
   absl::Status status = WriteSynced(fresh, text, mode);
   if (status.ok() && ::rename(fresh.c_str(), path.c_str()) != 0) {
     status = ErrnoStatus(absl::StrFormat("rename %s", fresh));
   }
-  if (status.ok()) return SyncDirectory(path.substr(0, path.rfind('/')));
+  if (status.ok()) return SyncDirectory(dir);
   ::unlink(fresh.c_str());  // half a file helps nobody, and a full disk wants its blocks back
   return status;
+}
+
+absl::Status RemoveRegularFile(const std::string& path) {
+  struct stat facts = {};
+  if (::lstat(path.c_str(), &facts) != 0) {
+    const bool none = errno == ENOENT || errno == ENOTDIR;
+    return none ? absl::OkStatus() : ErrnoStatus(absl::StrFormat("stat %s", path));
+  }
+  if (!S_ISREG(facts.st_mode)) return absl::OkStatus();
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
+  return ErrnoStatus(absl::StrFormat("remove %s", path));
 }
 
 absl::Status SyncDirectory(const std::string& path) {

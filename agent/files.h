@@ -18,9 +18,14 @@ absl::Status MakeDirectories(const std::string& path, mode_t mode = 0700);
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t limit = 65536);
 
 // Gives `path` the content `text`, wholly or not at all, and on the disk when it returns: a file
-// beside it is written, synced and renamed. Whoever reads the directory meanwhile must skip what
-// ends in ".new".
-absl::Status ReplaceFile(const std::string& path, const std::string& text, mode_t mode = 0600);
+// beside it is written, synced and renamed. Whoever reads the directory meanwhile must skip that
+// file: `fresh_name`, or what ends in ".new".
+absl::Status ReplaceFile(const std::string& path, const std::string& text, mode_t mode = 0600,
+                         const std::string& fresh_name = "");
+
+// OK where there is none. No link is followed and none is removed, nor is anything else that is
+// no regular file: it can be none of ours.
+absl::Status RemoveRegularFile(const std::string& path);
 
 absl::Status SyncDirectory(const std::string& path);
 

@@ -27,6 +27,14 @@ void AddUnseenHolders(const Tree& tree, const std::vector<int>& groups, UseFacts
   }
 }
 
+// What `before` has and `now` has not. Both are sorted.
+std::vector<PodClaim> Without(const std::vector<PodClaim>& before,
+                              const std::vector<PodClaim>& now) {
+  std::vector<PodClaim> gone;
+  std::ranges::set_difference(before, now, std::back_inserter(gone));
+  return gone;
+}
+
 std::vector<int> GivenGroups(const NodeFacts& facts) {
   std::set<int> groups;
   for (const PciDevice& device : facts.devices) {
@@ -52,18 +60,34 @@ PodClaims Inquirer::AskKubelet(const Tree& tree, const Settings& settings) {
   return claims;
 }
 
-Tenancy Inquirer::LookAtTenants(const Tree& tree, const NodeFacts& facts, bool processes,
+void Inquirer::ReadOpen(const Tree& tree, const NodeFacts& facts, Tenancy& tenancy) {
+  const std::vector<int> groups = GivenGroups(facts);
+  if (groups.empty()) {
+    tenancy.open.clear();
+    return;
+  }
+  UseFacts use = uses_.Read(tree, facts, {}, groups, kUsePatience);
+  if (uses_.answered()) tenancy.open = std::move(use.groups);
+}
+
+Tenancy Inquirer::LookAtTenants(const Tree& tree, const NodeFacts& facts, const TenantLook& look,
                                 const std::optional<Tenancy>& before, const Settings& settings) {
   Tenancy now = before.value_or(Tenancy{});
-  const std::vector<int> groups = GivenGroups(facts);
-  if (processes) {
-    const UseFacts use =
-        groups.empty() ? UseFacts{} : uses_.Read(tree, facts, {}, groups, kUsePatience);
-    if (groups.empty() || uses_.answered()) now.open = use.groups;
-  }
+  if (look.processes) ReadOpen(tree, facts, now);
   PodClaims claims = AskKubelet(tree, settings);
   now.silent = claims.why_unknown;
-  if (claims.known || !before || !before->claims.known) now.claims = std::move(claims);
+  if (!before || !before->claims.known) {
+    now.claims = std::move(claims);
+    return now;
+  }
+  if (!claims.known) return now;
+  const std::vector<PodClaim> ended = Without(before->claims.list, claims.list);
+  if (look.kubelet_young) {
+    claims.list.insert(claims.list.end(), ended.begin(), ended.end());
+    std::ranges::sort(claims.list);
+  }
+  now.claims = std::move(claims);
+  if (!ended.empty() && !look.processes) ReadOpen(tree, facts, now);
   return now;
 }
 

@@ -20,16 +20,21 @@ class Inquirer {
   Inquiry Ask(const Tree& tree, const NodeFacts& facts, const Question& question,
               const Custody& custody, const Settings& settings);
 
-  // Who has what of the groups that are with a vfio driver: what pods have, and with `processes`
-  // which groups are open, by a walk over all processes in a child. Of what does not answer, what
-  // `before` says stays.
-  Tenancy LookAtTenants(const Tree& tree, const NodeFacts& facts, bool processes,
+  struct TenantLook {
+    bool processes = true;       // look which groups are open, by a walk over all processes
+    bool kubelet_young = false;  // pods that it does not list may be there all the same
+  };
+  // Who has what of the groups that are with a vfio driver: what pods have, and which groups are
+  // open, by a walk in a child; that also where a pod has ended since `before`, since its processes
+  // may outlive it. Of what does not answer, what `before` says stays.
+  Tenancy LookAtTenants(const Tree& tree, const NodeFacts& facts, const TenantLook& look,
                         const std::optional<Tenancy>& before, const Settings& settings);
 
   // False where something did not answer the last time, so that asking again may help.
   bool answered() const { return answered_; }
 
  private:
+  void ReadOpen(const Tree& tree, const NodeFacts& facts, Tenancy& tenancy);
   PodClaims AskKubelet(const Tree& tree, const Settings& settings);
 
   bool answered_ = true;

@@ -275,4 +275,11 @@ Event CdiFailed(const std::string& problem) {
             "resource a name that CDI takes, in resources[].name or aliases");
 }
 
+Event NfdFailed(const std::string& problem) {
+  Event event{.level = Level::kError, .name = "nfd_failed"};
+  return event.With("err", problem)
+      .With("next", "served all the same; the node's labels are old, and go when they expire")
+      .With("remedy", "see that nfd.dir can be written to (in a pod: a mount of the host's)");
+}
+
 }  // namespace vfio_agent

@@ -43,6 +43,7 @@ Event ConfigReloaded(const std::string& file);       // config_reloaded
 Event ConfigRejected(const std::string& error);      // config_rejected
 Event UeventsUnavailable(const std::string& error);  // uevents_unavailable
 Event CdiFailed(const std::string& problem);         // cdi_failed
+Event NfdFailed(const std::string& problem);         // nfd_failed
 Event PluginSeen(const PluginEvent& event);          // registered, allocated, …
 
 }  // namespace vfio_agent

@@ -23,7 +23,9 @@ Session::Session(Invocation invocation, Config config, Settings settings, Tree t
       settings_(std::move(settings)),
       tree_(std::move(tree)),
       reader_(tree_),
-      modules_(ReadModuleFacts(tree_)) {}
+      modules_(ReadModuleFacts(tree_)) {
+  config_.policy.iommufd = settings_.iommufd;
+}
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Open(const Invocation& invocation) {
   absl::StatusOr<Config> config = ReadConfig(invocation.config_file);
@@ -47,6 +49,7 @@ absl::Status Session::Reload() {
   settings.device_plugin_dir = settings_.device_plugin_dir;
   config_ = std::move(config);
   settings_ = std::move(settings);
+  config_.policy.iommufd = settings_.iommufd;
   modules_ = ReadModuleFacts(tree_);
   fatal_before_.clear();  // what an operator has seen and taken care of
   looked_up_.clear();     // names found once stay: a resource must not change its name under a pod
@@ -91,10 +94,13 @@ void Session::LookAtTenants(const NodeFacts& facts, const Wish& wish) {
   const absl::Time looked = MonotonicNow();
   const bool look = wish.tenants != Wish::Tenants::kLast || !tenancy_;
   if (look) {
-    tenancy_ = inquirer_.LookAtTenants(tree_, facts, wish.tenants == Wish::Tenants::kAll, tenancy_,
-                                       settings_);
+    tenancy_ = inquirer_.LookAtTenants(
+        tree_, facts,
+        {.processes = wish.tenants == Wish::Tenants::kAll, .kubelet_young = wish.kubelet_young},
+        tenancy_, settings_);
   }
-  tenancy_->grants = look ? OpenGrants(wish.grants, *tenancy_, looked) : wish.grants;
+  const std::vector<Grant>& grants = wish.grants.empty() ? remembered_ : wish.grants;
+  tenancy_->grants = look ? OpenGrants(grants, *tenancy_, looked) : grants;
 }
 
 absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes, Wish wish) {

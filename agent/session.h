@@ -39,6 +39,7 @@ struct Wish {
   Underway underway;          // what this process is doing; what others are is added
   std::vector<Grant> grants;  // that no picture has settled yet
   Tenants tenants = Tenants::kAll;
+  bool kubelet_young = false;  // it may not list all of its pods yet
 };
 
 // Everything of the node at one moment, and what follows from it.
@@ -70,6 +71,9 @@ class Session {
   // pci.ids. The picture's custody.tenancy has the grants that are open still.
   absl::StatusOr<Picture> Take(std::vector<std::string>& notes, Wish wish = {});
 
+  // Allocations that no picture has settled, for pictures whose taker does not know of any.
+  void Remember(std::vector<Grant> grants) { remembered_ = std::move(grants); }
+
   // For the release of `wanted`: who uses their groups.
   void InquireFor(const std::vector<PciAddress>& wanted, Picture& picture);
 
@@ -89,6 +93,7 @@ class Session {
   std::set<PciAddress> seen_bound_;
   std::map<PciAddress, uint64_t> fatal_before_;
   std::optional<Tenancy> tenancy_;
+  std::vector<Grant> remembered_;
   Inquirer inquirer_;
 
   void AddOthersAtWork(const std::set<int>& locked, Picture& picture) const;

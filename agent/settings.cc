@@ -7,18 +7,13 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "agent/metrics_http.h"
 
 namespace vfio_agent {
 namespace {
 
 absl::Status Want(const std::string& value, const char* wanted) {
   return absl::InvalidArgumentError(absl::StrFormat("'%s': want %s", value, wanted));
-}
-
-template <std::string Settings::*field>
-absl::Status SetText(Settings& settings, const std::string& value) {
-  settings.*field = value;
-  return absl::OkStatus();
 }
 
 template <std::string Settings::*field>
@@ -77,13 +72,19 @@ absl::Status SetRegistering(Settings& settings, const std::string& value) {
   return known ? absl::OkStatus() : Want(value, "socket or registry");
 }
 
-absl::Status SetCdiDir(Settings& settings, const std::string& value) {
-  settings.cdi_dir = value;
+template <std::string Settings::*field>
+absl::Status SetPathOrNone(Settings& settings, const std::string& value) {
+  settings.*field = value;
   return value.empty() || value.front() == '/' ? absl::OkStatus()
                                                : Want(value, "an absolute path, or nothing");
 }
 
-constexpr std::array<SettingRow, 16> kRows = {{
+absl::Status SetListen(Settings& settings, const std::string& value) {
+  settings.metrics_listen = value;
+  return CheckListen(value);
+}
+
+constexpr std::array<SettingRow, 17> kRows = {{
     {"device-plugin-dir", "kubelet.devicePluginDir", kDefaultDevicePluginDir,
      "the kubelet's device-plugin directory", SetPath<&Settings::device_plugin_dir>},
     {"kubelet-root-dir", "kubelet.rootDir", "/var/lib/kubelet", "the kubelet's --root-dir",
@@ -93,9 +94,12 @@ constexpr std::array<SettingRow, 16> kRows = {{
     {"iommufd", "kubelet.iommufd", "false", "hand out /dev/iommu with devices that have a cdev",
      SetFlag<&Settings::iommufd>},
     {"cdi-dir", "cdi.dir", "", "write CDI specs here, such as /var/run/cdi; empty: none",
-     SetCdiDir},
+     SetPathOrNone<&Settings::cdi_dir>},
     {"cdi-names", "cdi.names", "false", "name CDI devices in the answers to the kubelet",
      SetFlag<&Settings::cdi_names>},
+    {"nfd-dir", "nfd.dir", "",
+     "write node labels for NFD here: .../node-feature-discovery/features.d; empty: none",
+     SetPathOrNone<&Settings::nfd_dir>},
     {"state-dir", "stateDir", "/var/lib/vfio-agent", "the journal of what was taken, and the locks",
      SetPath<&Settings::state_dir>},
     {"pci-ids", "pciIds", "/usr/share/misc/pci.ids", "model names", SetPath<&Settings::pci_ids>},
@@ -110,8 +114,8 @@ constexpr std::array<SettingRow, 16> kRows = {{
     {"on-exit", "bind.onExit", "keep", "keep devices bound at the end, or release them", SetOnExit},
     {"log-level", "log.level", "info", "debug, info, warn or error", SetLogLevel},
     {"log-format", "log.format", "text", "text or json", SetLogFormat},
-    {"metrics-listen", "metrics.listen", "", "reserved: this version serves no metrics",
-     SetText<&Settings::metrics_listen>},
+    {"metrics-listen", "metrics.listen", "127.0.0.1:9431",
+     "serve /metrics, /healthz and /readyz here; empty: nowhere", SetListen},
 }};
 
 }  // namespace

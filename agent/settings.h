@@ -30,11 +30,12 @@ struct Settings {
   OnExit on_exit = OnExit::kKeep;
   std::string log_level;
   std::string log_format;
-  std::string metrics_listen;
+  std::string metrics_listen;  // as CheckListen() wants it; empty: no HTTP
   Registering registering = Registering::kSocket;
   bool iommufd = false;    // hand out /dev/iommu with devices that have a cdev
   std::string cdi_dir;     // where CDI specs are written; empty: nowhere
   bool cdi_names = false;  // name CDI devices in the answers to the kubelet
+  std::string nfd_dir;     // where NFD looks for features; empty: it is told nothing
 };
 
 // One row for each setting.

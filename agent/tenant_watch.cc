@@ -11,20 +11,34 @@ void TenantWatch::Ask(absl::Time now) {
   wait_ = kFirst;
 }
 
-void TenantWatch::Looked(absl::Time now, bool settled) {
-  due_ = settled ? absl::InfiniteFuture() : now + wait_;
-  wait_ = settled ? kFirst : std::min(wait_ * 2, kLongest);
+void TenantWatch::Looked(absl::Time now, bool processes, Open open, absl::Duration resync) {
+  const absl::Time soon = now + std::min(wait_, resync);
+  due_ = open == Open::kNothing ? now + resync : soon;
+  if (processes) processes_due_ = now + resync;
+  if (open == Open::kProcesses) processes_due_ = std::min(processes_due_, soon);
+  wait_ = open == Open::kNothing ? kFirst : std::min(wait_ * 2, kLongest);
 }
 
-bool IsSettled(const Picture& picture, const std::vector<Offer>& offers) {
+TenantWatch::Open WhatIsOpen(const Picture& picture, const std::vector<Offer>& offers) {
   const Tenancy& tenancy = *picture.custody.tenancy;
-  if (!tenancy.silent.empty() || !tenancy.grants.empty() || HasWithdrawn(offers)) return false;
-  return std::ranges::none_of(picture.plan.resources, [&](const Resource& resource) {
-    return std::ranges::any_of(resource.units, [&](const Unit& unit) {
-      if (unit.state == UnitState::kWithheld) return true;
-      return unit.state == UnitState::kUnhealthy && tenancy.open.contains(unit.group.value_or(-1));
-    });
-  });
+  TenantWatch::Open open = TenantWatch::Open::kNothing;
+  if (!tenancy.silent.empty() || !tenancy.grants.empty() || HasWithdrawn(offers)) {
+    open = TenantWatch::Open::kPods;
+  }
+  // A pod that ended, or never was in the list, and whose processes live on.
+  for (const Grant& grant : tenancy.grants) {
+    if (tenancy.open.contains(grant.group)) return TenantWatch::Open::kProcesses;
+  }
+  for (const Resource& resource : picture.plan.resources) {
+    for (const Unit& unit : resource.units) {
+      if (unit.state == UnitState::kWithheld) open = TenantWatch::Open::kPods;
+      const bool sick = unit.state == UnitState::kUnhealthy;
+      if (sick && tenancy.open.contains(unit.group.value_or(-1))) {
+        return TenantWatch::Open::kProcesses;
+      }
+    }
+  }
+  return open;
 }
 
 bool HaveSiblings(const std::vector<Offer>& offers, const std::vector<std::string>& ids) {

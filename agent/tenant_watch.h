@@ -16,24 +16,30 @@ namespace vfio_agent {
 // otherwise. A value; the time comes from outside.
 class TenantWatch {
  public:
+  // What is not settled: nothing, something that only pods decide, or which processes live on.
+  enum class Open { kNothing, kPods, kProcesses };
+
   // Something was allocated, or the kubelet is another one.
   void Ask(absl::Time now);
-  // All were looked at, and not everything is settled, or is.
-  void Looked(absl::Time now, bool settled);
+  // Pods were looked at, and with `processes` these too. Where not everything is settled the next
+  // look comes soon, else after `resync`.
+  void Looked(absl::Time now, bool processes, Open open, absl::Duration resync);
 
-  // InfiniteFuture: with the next resync.
   absl::Time due() const { return due_; }
+  // True where the look that is due is to go through all processes, which costs more.
+  bool WantsProcesses(absl::Time now) const { return now >= processes_due_; }
 
  private:
   absl::Time due_ = absl::InfiniteFuture();
+  absl::Time processes_due_ = absl::InfinitePast();
   absl::Duration wait_ = kFirst;
 
   static constexpr absl::Duration kFirst = absl::Seconds(1);
   static constexpr absl::Duration kLongest = absl::Seconds(10);
 };
 
-// False as long as who has what may change before the next resync, and somebody waits for it.
-bool IsSettled(const Picture& picture, const std::vector<Offer>& offers);
+// What may change before the next resync while somebody waits for it.
+TenantWatch::Open WhatIsOpen(const Picture& picture, const std::vector<Offer>& offers);
 
 // True where one of `ids` is of a group that has other units.
 bool HaveSiblings(const std::vector<Offer>& offers, const std::vector<std::string>& ids);

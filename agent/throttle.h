@@ -18,7 +18,8 @@ class Throttle {
 
   // Around each picture.
   void Begin(absl::Time now);
-  void End(absl::Time now);
+  // `taken`: false where it could not be: the next one then waits a second, whatever asks.
+  void End(absl::Time now, bool taken = true);
 
   // When the next picture is due; `resync` after the last one where nothing asks.
   absl::Time Next(absl::Duration resync) const;
@@ -27,6 +28,7 @@ class Throttle {
   bool asked_ = true;  // at first there is none
   absl::Time begun_ = absl::InfinitePast();
   absl::Time ended_ = absl::InfinitePast();
+  bool failed_ = false;
 };
 
 }  // namespace vfio_agent

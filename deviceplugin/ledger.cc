@@ -65,6 +65,24 @@ std::string Difference(const Answer& then, const OfferedUnit& now) {
 
 }  // namespace
 
+std::vector<Offer> OffersOfPods(const PodClaims& claims, const Answers& answers) {
+  std::map<std::string, Offer> offers;
+  for (const PodClaim& claim : claims.list) {
+    const auto answer = answers.find(claim.unit);
+    if (answer == answers.end() || answer->second.resource != claim.resource) continue;
+    Offer& offer = offers[claim.resource];
+    offer.resource = claim.resource;
+    if (std::ranges::count(offer.units, claim.unit, &OfferedUnit::id) > 0) continue;
+    offer.units.push_back({.id = claim.unit,
+                           .addresses = answer->second.addresses,
+                           .group = answer->second.group,
+                           .nodes = answer->second.nodes});
+  }
+  std::vector<Offer> list;
+  for (auto& entry : offers) list.push_back(std::move(entry.second));
+  return list;
+}
+
 absl::Status Ledger::Take(const std::string& resource, const std::vector<Units>& containers) {
   const MutexLock lock(mutex_);
   UnitsByGroup called;  // by the containers of this call that were looked at already
@@ -92,6 +110,31 @@ absl::Status Ledger::Take(const std::string& resource, const std::vector<Units>&
       last = answer;
       ++version_;
     }
+  }
+  return absl::OkStatus();
+}
+
+void Ledger::GiveBack(const std::vector<Units>& containers) {
+  const MutexLock lock(mutex_);
+  for (const Units& units : containers) {
+    for (const auto& entry : ByGroup(units)) grants_.erase(entry.first);
+  }
+}
+
+absl::Status Ledger::Start(const std::string& resource, const Units& units) {
+  const MutexLock lock(mutex_);
+  for (const auto& [group, ids] : ByGroup(units)) {
+    const auto out = grants_.find(group);
+    if (out == grants_.end() || AnyOf(ids, out->second)) continue;
+    return Split(group, out->second.front().unit, ids.front());
+  }
+  ++turn_;
+  const absl::Time now = MonotonicNow();
+  for (const OfferedUnit* unit : units) {
+    std::vector<Grant>& out = grants_[unit->group];
+    if (AnyOf({unit->id}, out)) continue;  // given a moment ago, or started before
+    out.push_back(
+        {.resource = resource, .unit = unit->id, .group = unit->group, .turn = turn_, .at = now});
   }
   return absl::OkStatus();
 }

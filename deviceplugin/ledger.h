@@ -25,6 +25,10 @@ struct Answer {
 };
 using Answers = std::map<std::string, Answer>;  // by unit
 
+// What an agent before this one offered and pods still have, as far as answers and claims tell it:
+// none of it healthy. MakeOffers() goes on from there, so that no list lacks what a pod has.
+std::vector<Offer> OffersOfPods(const PodClaims& claims, const Answers& answers);
+
 // Two pods never get one group: Allocate does not say which pod asks, so all units of a group that
 // are out must have been asked for by one container. The kubelet's own list of pods follows an
 // Allocate by a moment; until a look at it has settled a grant, the ledger knows. Thread-safe;
@@ -41,6 +45,16 @@ class Ledger {
   // with it what the same container had: that counts.
   absl::Status Take(const std::string& resource,
                     const std::vector<std::vector<const OfferedUnit*>>& containers)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Takes back what that last Take() of these units gave, which then went to nobody.
+  void GiveBack(const std::vector<std::vector<const OfferedUnit*>>& containers)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Before a container starts with what the kubelet has kept for it, perhaps since before its own
+  // restart, when its list of pods does not tell of it yet: the units are out from now on, unless
+  // others of a group are. Errors as of Take().
+  absl::Status Start(const std::string& resource, const std::vector<const OfferedUnit*>& units)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // OK where what the last answer about `unit` named is still the unit's, and where there was

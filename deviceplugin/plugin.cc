@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -15,8 +16,14 @@ namespace {
 
 using Event = Registration::Event;
 
+// The first comparison may come between our message and the kubelet's taking it in.
+constexpr int kDoubts = 2;
+
 // What answers that are under way are given when a server makes room for the next one.
 constexpr absl::Duration kGrace = absl::Milliseconds(200);
+
+// A socket's file is there a moment before anybody listens on it, and only the file is told of.
+constexpr absl::Duration kUntilItListens = absl::Seconds(1);
 
 constexpr char kContentionRemedy[] =
     "set externalResourceProvider: true for this resource in permittedHostDevices of the KubeVirt "
@@ -98,8 +105,12 @@ void Plugin::HandleRegister(const absl::Status& status, absl::Time now, double j
 // True where it changed. Said only then: looking at every socket of the directory is not for every
 // step.
 bool Plugin::SeeContention(absl::Time now, double jitter, std::vector<PluginEvent>& events) {
-  const bool kubevirt =
-      Exists(absl::StrFormat("%s/%s", context_.kubelet_dir, KubeVirtSocketName(resource_)));
+  const std::string path =
+      absl::StrFormat("%s/%s", context_.kubelet_dir, KubeVirtSocketName(resource_));
+  const bool kubevirt = SomebodyListens(path);
+  // Once after each look that something else called for.
+  const bool unsure = !kubevirt && Exists(path) && look_again_ > now;
+  look_again_ = unsure ? std::min(look_again_, now + kUntilItListens) : absl::InfiniteFuture();
   const bool contended = registration_.contended();
   if (kubevirt == kubevirt_seen_ && contended == contended_) return false;
   if (kubevirt_seen_ && !kubevirt) registration_.On(Event::kRivalGone, now, jitter);
@@ -133,7 +144,8 @@ std::string Plugin::DescribeContention(bool kubevirt) const {
 
 absl::Time Plugin::Advance(absl::Time now, double jitter, std::vector<PluginEvent>& events) {
   const absl::Time next = AdvanceRegistration(now, jitter, events);
-  return SeeContention(now, jitter, events) ? AdvanceRegistration(now, jitter, events) : next;
+  const bool changed = SeeContention(now, jitter, events);
+  return std::min(changed ? AdvanceRegistration(now, jitter, events) : next, look_again_);
 }
 
 absl::Time Plugin::AdvanceRegistration(absl::Time now, double jitter,
@@ -160,6 +172,26 @@ absl::Time Plugin::AdvanceRegistration(absl::Time now, double jitter,
     registration_.On(served.ok() ? Event::kServed : Event::kServeFailed, now, jitter);
     if (!served.ok()) events.push_back(Failure(served));
   }
+}
+
+bool Plugin::Compare(const std::set<std::string>& allocatable, absl::Time now, double jitter,
+                     std::vector<PluginEvent>& events) {
+  const auto offer = published_.Get();
+  size_t healthy = 0, counted = 0;
+  for (const OfferedUnit& unit : offer->offer().units) {
+    healthy += unit.healthy ? 1 : 0;
+    counted += unit.healthy && allocatable.contains(unit.id) ? 1 : 0;
+  }
+  const bool well = !registration_.registered() || healthy == 0 || counted > 0;
+  uncounted_ = well ? 0 : uncounted_ + 1;
+  if (uncounted_ < kDoubts) return well;
+  uncounted_ = 0;
+  registration_.On(Event::kForgotten, now, jitter);
+  events.push_back(Failure(absl::UnavailableError(absl::StrFormat(
+      "the kubelet watches the list, but counts none of its %d healthy units: it has dropped the "
+      "registration, or another plugin had taken the resource",
+      healthy))));
+  return true;
 }
 
 bool Plugin::SocketIsGone() const {
@@ -201,6 +233,7 @@ PluginServer::Extras Plugin::ServerExtras(const std::string& path) const {
 absl::Status Plugin::Serve() {
   Shutdown(absl::Now() + kGrace);
   incarnation_ = ++context_.incarnations;
+  uncounted_ = 0;
   ASSIGN_OR_RETURN(const std::string path,
                    SocketPath(context_.dir, SocketName(resource_, context_.tag, incarnation_)));
   auto observer = [inbox = context_.inbox, resource = resource_,

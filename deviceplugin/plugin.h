@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ class Plugin {
       : resource_(std::move(resource)), context_(context), registration_(context.way) {}
 
   void Set(Offer offer) { published_.Set(std::move(offer)); }
+  // The newest offer.
+  std::shared_ptr<const IndexedOffer> Offered() const { return published_.Get(); }
 
   // `jitter` as for Registration::On(). Each appends what the loop ought to know to `events`.
   void Handle(const Signal& signal, absl::Time now, double jitter,
@@ -43,6 +46,12 @@ class Plugin {
   }
   // Serves and registers as the state asks for. Returns when to come back.
   absl::Time Advance(absl::Time now, double jitter, std::vector<PluginEvent>& events);
+
+  // What the kubelet counts as healthy of the resource: where that is none of our healthy units
+  // twice in a row, it has dropped us without a word, or another plugin has our place. False where
+  // it is so now: ask soon again.
+  bool Compare(const std::set<std::string>& allocatable, absl::Time now, double jitter,
+               std::vector<PluginEvent>& events);
 
   bool SocketIsGone() const;
   PluginStatus Status() const;
@@ -72,6 +81,8 @@ class Plugin {
   // Of another plugin for our resource, when it was last looked at.
   bool kubevirt_seen_ = false;
   bool contended_ = false;
+  absl::Time look_again_ = absl::InfiniteFuture();  // whether KubeVirt's socket is a dead one
+  int uncounted_ = 0;  // comparisons in a row in which none of the server's units counted
   std::unique_ptr<PluginServer> server_;
   std::unique_ptr<RegisterCall> call_;
 };

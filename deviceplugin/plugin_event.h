@@ -40,6 +40,7 @@ struct PluginStatus {
   int streams = 0;
   std::string socket;      // full path; empty while nothing is served
   std::string last_error;  // of serving or registering; empty once registered
+  bool operator==(const PluginStatus&) const = default;
 };
 
 }  // namespace vfio_agent

@@ -1,7 +1,9 @@
 #include "deviceplugin/plugins.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -18,6 +20,30 @@ constexpr absl::Duration kPoll = absl::Seconds(5);
 using Event = Registration::Event;
 
 }  // namespace
+
+std::vector<Offer> LosersFirst(const std::vector<Offer>& now, std::vector<Offer> next) {
+  std::unordered_map<std::string, std::string> lists;  // by id, which resource's list has it now
+  for (const Offer& offer : now) {
+    for (const OfferedUnit& unit : offer.units) lists[unit.id] = offer.resource;
+    const bool told = std::ranges::find(next, offer.resource, &Offer::resource) != next.end();
+    if (!told) next.push_back({.resource = offer.resource});
+  }
+  std::vector<Offer> order;
+  std::vector<Offer> again;
+  for (Offer& offer : next) {
+    const auto elsewhere = [&](const OfferedUnit& unit) {
+      const auto list = lists.find(unit.id);
+      return list != lists.end() && list->second != offer.resource;
+    };
+    if (std::ranges::any_of(offer.units, elsewhere)) {
+      again.push_back(offer);
+      std::erase_if(offer.units, elsewhere);
+    }
+    order.push_back(std::move(offer));
+  }
+  std::ranges::move(again, std::back_inserter(order));
+  return order;
+}
 
 Plugins::Plugins(Options options, std::function<void()> wake)
     : context_(std::make_unique<PluginContext>()),
@@ -41,17 +67,14 @@ Plugins::Plugins(Options options, std::function<void()> wake)
 Plugins::~Plugins() { Shutdown(absl::ZeroDuration()); }
 
 void Plugins::Set(std::vector<Offer> offers) {
-  std::set<std::string> told;
-  for (Offer& offer : offers) {
+  std::vector<Offer> now;
+  for (const auto& entry : plugins_) now.push_back(entry.second->Offered()->offer());
+  for (Offer& offer : LosersFirst(now, std::move(offers))) {
     const std::string resource = offer.resource;
-    told.insert(resource);
     if (offer.units.empty() && !plugins_.contains(resource)) continue;
     std::unique_ptr<Plugin>& plugin = plugins_[resource];
     if (plugin == nullptr) plugin = std::make_unique<Plugin>(resource, *context_);
     plugin->Set(std::move(offer));
-  }
-  for (const auto& [resource, plugin] : plugins_) {
-    if (!told.contains(resource)) plugin->Set({.resource = resource});
   }
 }
 
@@ -72,6 +95,7 @@ std::vector<PluginEvent> Plugins::Step(absl::Time now) {
 
 void Plugins::LookAround(absl::Time now, std::vector<PluginEvent>& events) {
   const KubeletWatch::Look look = LookAtKubelet(watch_.LookAgain());
+  kubelet_present_ = look.kubelet_present;
   sleeps_ = watch_.armed() && (kubelet_.has_value() || look.kubelet_present);
   if (look.directory_replaced) events.push_back({.kind = PluginEvent::Kind::kDirectoryReplaced});
   if (look.kubelet_restarted) events.push_back({.kind = PluginEvent::Kind::kKubeletRestarted});
@@ -106,6 +130,18 @@ void Plugins::RemoveStale(const std::vector<std::string>& dirs) {
     unsaid_.push_back(
         {.kind = PluginEvent::Kind::kStaleSockets, .text = absl::StrJoin(done, "; ")});
   }
+}
+
+bool Plugins::Compare(const std::map<std::string, std::set<std::string>>& allocatable,
+                      absl::Time now) {
+  bool well = true;
+  for (const auto& [resource, plugin] : plugins_) {
+    const auto counted = allocatable.find(resource);
+    const std::set<std::string> none;
+    const std::set<std::string>& ids = counted == allocatable.end() ? none : counted->second;
+    if (!plugin->Compare(ids, now, Jitter(), unsaid_)) well = false;
+  }
+  return well;
 }
 
 bool Plugins::AllRegistered() const {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,11 @@ class Plugin;
 class Ledger;
 struct PluginContext;
 class Tree;
+
+// From the offers `now` to `next`, the offers to set one after the other so that no id is in two
+// resources' lists at any moment (contract rule R25). An offer whose units are still in another
+// list comes twice, first without them. A resource that `next` does not name is to have no units.
+std::vector<Offer> LosersFirst(const std::vector<Offer>& now, std::vector<Offer> next);
 
 // Nothing here waits for the kubelet: calls are asynchronous, and their results are taken in by
 // the next Step(). All methods are for the loop's thread.
@@ -51,6 +57,10 @@ class Plugins {
   // Moves every registration on and returns what has happened since the last call.
   std::vector<PluginEvent> Step(absl::Time now);
 
+  // Compares with what the kubelet counts as healthy, by resource. False where it misses something
+  // that is to be compared again soon; what follows from it comes with the next Step().
+  bool Compare(const std::map<std::string, std::set<std::string>>& allocatable, absl::Time now);
+
   // When Step() must be called at the latest. InfiniteFuture: only when woken.
   absl::Time NextDeadline() const { return next_deadline_; }
 
@@ -61,6 +71,8 @@ class Plugins {
   // True when the kubelet watches every resource that has units.
   bool AllRegistered() const;
   std::vector<PluginStatus> Status() const;
+  // Its socket was there at the last Step().
+  bool kubelet_present() const { return kubelet_present_; }
 
   // Closes all servers and removes their sockets, within `limit` for all of them together. The
   // kubelet keeps the capacity for five minutes, for the agent that comes next.
@@ -76,8 +88,9 @@ class Plugins {
   std::unique_ptr<PluginContext> context_;
   KubeletWatch watch_;                   // of the directory with our sockets
   std::optional<KubeletWatch> kubelet_;  // where kubelet.sock is in another one
-  bool sleeps_ = false;                  // whatever happens there wakes us up
-  std::vector<PluginEvent> unsaid_;      // of the start
+  bool kubelet_present_ = false;
+  bool sleeps_ = false;              // whatever happens there wakes us up
+  std::vector<PluginEvent> unsaid_;  // of the start, and by Compare()
   std::minstd_rand random_;
   std::map<std::string, std::unique_ptr<Plugin>> plugins_;
   absl::Time next_deadline_ = absl::InfinitePast();

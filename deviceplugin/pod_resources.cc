@@ -36,15 +36,19 @@ std::string Clip(const std::string& text) {
   return text.size() <= kLongestText ? text : text.substr(0, kLongestText) + "...";
 }
 
-absl::StatusOr<v1::ListPodResourcesResponse> List(const std::string& socket, absl::Duration limit) {
-  const absl::Time deadline = absl::Now() + limit;
+using Stub = v1::PodResourcesLister::Stub;
+
+// One call to its end, within the deadline.
+template <typename Response, typename Request>
+absl::StatusOr<Response> Call(Stub& stub, absl::Time deadline,
+                              std::unique_ptr<grpc::ClientAsyncResponseReader<Response>> (
+                                  Stub::*method)(grpc::ClientContext*, const Request&,
+                                                 grpc::CompletionQueue*)) {
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(deadline));
   grpc::CompletionQueue queue;
-  ASSIGN_OR_RETURN(const auto channel, Dial(socket));
-  const auto stub = v1::PodResourcesLister::NewStub(channel);
-  const auto call = stub->AsyncList(&context, v1::ListPodResourcesRequest(), &queue);
-  v1::ListPodResourcesResponse response;
+  const auto call = (stub.*method)(&context, Request(), &queue);
+  Response response;
   grpc::Status status;
   call->Finish(&response, &status, &status);
   RETURN_IF_ERROR(AwaitEnd(queue, context, status, deadline));
@@ -80,6 +84,20 @@ void AddClaims(const v1::PodResources& pod, std::vector<PodClaim>& claims) {
   }
 }
 
+void AddAllocatable(const v1::AllocatableResourcesResponse& answer, PodClaims& claims) {
+  claims.allocatable.emplace();
+  size_t count = 0;
+  for (const v1::ContainerDevices& devices : answer.devices()) {
+    for (const std::string& id : devices.device_ids()) {
+      if (++count > kMostClaims || id.size() > kLongestText) {
+        claims.allocatable.reset();  // a part of it would be wrong of what is not in it
+        return;
+      }
+      (*claims.allocatable)[Clip(devices.resource_name())].insert(id);
+    }
+  }
+}
+
 }  // namespace
 
 PodClaims ReadPodClaims(const KubeletPlace& place, absl::Duration limit) {
@@ -92,7 +110,11 @@ PodClaims ReadPodClaims(const KubeletPlace& place, absl::Duration limit) {
         "or its root directory is another one, or that is not mounted into this container",
         socket));
   }
-  const auto answer = List(socket, limit);
+  const absl::Time deadline = absl::Now() + limit;
+  const auto channel = Dial(socket);
+  if (!channel.ok()) return Unknown(Explain(socket, channel.status(), limit));
+  const auto stub = v1::PodResourcesLister::NewStub(*channel);
+  const auto answer = Call(*stub, deadline, &Stub::AsyncList);
   if (!answer.ok()) return Unknown(Explain(socket, answer.status(), limit));
   PodClaims claims;
   for (const v1::PodResources& pod : answer->pod_resources()) AddClaims(pod, claims.list);
@@ -101,6 +123,9 @@ PodClaims ReadPodClaims(const KubeletPlace& place, absl::Duration limit) {
                                    kMostClaims, socket));
   }
   std::ranges::sort(claims.list);
+  // Kubelets before 1.23 may not tell, and nothing depends on it that a resync does not mend.
+  const auto allocatable = Call(*stub, deadline, &Stub::AsyncGetAllocatableResources);
+  if (allocatable.ok()) AddAllocatable(*allocatable, claims);
   return claims;
 }
 

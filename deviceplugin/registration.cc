@@ -46,10 +46,7 @@ void Registration::On(Event event, absl::Time now, double jitter) {
       not_before_ = now + Backoff(jitter);
       return;
     case Event::kRegisterRejected:
-      if (way_ == Way::kDirectory) return Refused(now, jitter);
-      phase_ = Phase::kListening;
-      not_before_ = now + Spread(kAfterRejection, jitter);
-      return;
+      return Rejected(now, jitter);
     case Event::kListOpened:
       return ListOpened(now);
     case Event::kListClosed:
@@ -62,6 +59,8 @@ void Registration::On(Event event, absl::Time now, double jitter) {
       return KubeletRestarted(now);
     case Event::kSocketGone:
       return SocketGone(now, jitter);
+    case Event::kForgotten:
+      return Forgotten(now, jitter);
     case Event::kRivalGone:
       return RivalGone(now, jitter);
   }
@@ -116,6 +115,12 @@ void Registration::Refused(absl::Time now, double jitter) {
   StartAnew(now + (way_ == Way::kDirectory ? Spread(kWatcherIsSilent, jitter) : Backoff(jitter)));
 }
 
+void Registration::Rejected(absl::Time now, double jitter) {
+  if (way_ == Way::kDirectory) return Refused(now, jitter);
+  phase_ = Phase::kListening;
+  not_before_ = now + Spread(kAfterRejection, jitter);
+}
+
 void Registration::RegisterOk(absl::Time now) {
   if (phase_ == Phase::kServing) return;
   phase_ = Phase::kAwaitList;
@@ -145,7 +150,11 @@ void Registration::ListOpened(absl::Time now) {
 
 void Registration::Lost(absl::Time now, double jitter) {
   streams_ = std::max(0, streams_ - 1);
-  if (phase_ != Phase::kServing || streams_ > 0) return;
+  if (streams_ == 0) Forgotten(now, jitter);
+}
+
+void Registration::Forgotten(absl::Time now, double jitter) {
+  if (phase_ != Phase::kServing) return;
   losses_ = now - serving_since_ < kContentionWindow ? losses_ + 1 : 1;
   StartAnew(now + (contended() ? Spread(kLongestBackoff, jitter) : AfterLoss(jitter)));
 }

@@ -36,6 +36,7 @@ class Registration {
     kKubeletMissing,
     kKubeletRestarted,  // kubelet.sock is another one, or has come up
     kSocketGone,        // our own socket's file was taken away
+    kForgotten,         // the stream is open, but the kubelet counts none of our units
     kRivalGone,         // another plugin that served the same resource has left
   };
 
@@ -74,8 +75,10 @@ class Registration {
   void Withdrawn(absl::Time now);
   void RegisterOk(absl::Time now);
   void Refused(absl::Time now, double jitter);
+  void Rejected(absl::Time now, double jitter);
   void StartAnew(absl::Time at);
   void Lost(absl::Time now, double jitter);
+  void Forgotten(absl::Time now, double jitter);
   void KubeletRestarted(absl::Time now);
   void SocketGone(absl::Time now, double jitter);
   void RivalGone(absl::Time now, double jitter);

@@ -35,14 +35,14 @@ absl::StatusOr<std::string> SocketPath(const std::string& dir, const std::string
   if (path.size() > kMost) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%s: a unix socket's path has at most %d bytes, this has %d: choose a "
-                        "shorter device-plugin directory",
+                        "shorter directory",
                         path, kMost, path.size()));
   }
   return path;
 }
 
 void SilenceGrpc() {
-  // Nothing in this process sets variables.
+  // Variables are set at the program's start only, when there is one thread.
   if (std::getenv("GRPC_VERBOSITY") != nullptr) return;  // NOLINT(concurrency-mt-unsafe)
   gpr_set_log_function([](gpr_log_func_args*) {});
 }

@@ -37,16 +37,38 @@ absl::StatusOr<std::vector<const OfferedUnit*>> FindVerified(const IndexedOffer&
   return units;
 }
 
-absl::Status AllocateAll(const IndexedOffer& offer, const Tree& tree, Ledger& ledger,
+using Containers = std::vector<std::vector<const OfferedUnit*>>;
+
+// The offer may have been replaced, and the grant that it came from dropped, between our look at
+// the offer and at the ledger: what the newest offer withholds is not given.
+absl::Status CheckNewest(const IndexedOffer& newest, const Containers& containers) {
+  for (const auto& units : containers) {
+    std::vector<std::string> ids;
+    for (const OfferedUnit* unit : units) ids.push_back(unit->id);
+    RETURN_IF_ERROR(FindUnits(newest, ids).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AllocateAll(const Published& published, const Tree& tree, Ledger& ledger,
                          const v1beta1::AllocateRequest& request,
                          v1beta1::AllocateResponse& response) {
-  std::vector<std::vector<const OfferedUnit*>> containers;
+  const std::shared_ptr<const IndexedOffer> held = published.Get();
+  const IndexedOffer& offer = *held;
+  Containers containers;
   for (const v1beta1::ContainerAllocateRequest& container : request.container_requests()) {
     ASSIGN_OR_RETURN(containers.emplace_back(),
                      FindVerified(offer, tree, ToVector(container.devices_ids())));
   }
   const std::string& resource = offer.offer().resource;
   RETURN_IF_ERROR(Annotate(ledger.Take(resource, containers), resource));
+  if (const auto newest = published.Get(); newest != held) {
+    const absl::Status status = CheckNewest(*newest, containers);
+    if (!status.ok()) {
+      ledger.GiveBack(containers);
+      return status;
+    }
+  }
   for (const auto& units : containers) {
     *response.add_container_responses() = MakeAllocation(offer.offer(), units);
   }
@@ -54,13 +76,14 @@ absl::Status AllocateAll(const IndexedOffer& offer, const Tree& tree, Ledger& le
 }
 
 // Before a container starts: with the very answer that the kubelet has kept of its units.
-absl::Status CheckStart(const IndexedOffer& offer, const Tree& tree, const Ledger& ledger,
+absl::Status CheckStart(const IndexedOffer& offer, const Tree& tree, Ledger& ledger,
                         const std::vector<std::string>& ids) {
   ASSIGN_OR_RETURN(const auto units, FindVerified(offer, tree, ids));
+  const std::string& resource = offer.offer().resource;
   for (const OfferedUnit* unit : units) {
-    RETURN_IF_ERROR(Annotate(ledger.CheckUnchanged(*unit), offer.offer().resource));
+    RETURN_IF_ERROR(Annotate(ledger.CheckUnchanged(*unit), resource));
   }
-  return absl::OkStatus();
+  return Annotate(ledger.Start(resource, units), resource);
 }
 
 // Names the method's types once, so that callers need not.
@@ -161,7 +184,7 @@ grpc::Status DevicePluginService::GetPreferredAllocation(
 grpc::Status DevicePluginService::Allocate(const v1beta1::AllocateRequest& request,
                                            v1beta1::AllocateResponse& response) {
   const absl::Time start = absl::Now();
-  const absl::Status status = AllocateAll(*published_.Get(), tree_, ledger_, request, response);
+  const absl::Status status = AllocateAll(published_, tree_, ledger_, request, response);
   ServiceEvent event{
       .kind = status.ok() ? ServiceEvent::Kind::kAllocated : ServiceEvent::Kind::kAllocateRefused,
       .text = Message(status),

@@ -42,11 +42,14 @@ bool IsNumber(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// "vfio-<8 hex>-<8 hex>-<number>.sock".
+// "vfio-<8 hex>-<8 hex>-<number>.sock", and the same with a dot in place of the "v": what a socket
+// is called until it listens (listener.cc).
 bool HasOurForm(std::string_view name) {
   constexpr std::string_view kBegin = "vfio-";
+  constexpr std::string_view kHidden = ".fio-";
   constexpr std::string_view kEnd = ".sock";
-  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return false;
+  if (!name.starts_with(kBegin) && !name.starts_with(kHidden)) return false;
+  if (!name.ends_with(kEnd)) return false;
   name.remove_prefix(kBegin.size());
   if (name.size() < 18 + kEnd.size()) return false;
   name.remove_suffix(kEnd.size());
@@ -85,6 +88,8 @@ StaleSockets RemoveStaleSockets(const std::string& dir) {
   return stale;
 }
 
+bool SomebodyListens(const std::string& path) { return Ask(path) == Answer::kListens; }
+
 std::string KubeVirtSocketName(const std::string& resource) {
   std::string name = resource;
   std::ranges::replace(name, '/', '-');
@@ -95,7 +100,7 @@ std::vector<std::string> OtherPlugins(const std::string& dir) {
   std::vector<std::string> others = SocketsIn(dir);
   std::erase_if(others, [&dir](const std::string& name) {
     return name == "kubelet.sock" || HasOurForm(name) ||
-           Ask(absl::StrFormat("%s/%s", dir, name)) != Answer::kListens;
+           !SomebodyListens(absl::StrFormat("%s/%s", dir, name));
   });
   return others;
 }

@@ -13,12 +13,16 @@ struct StaleSockets {
   std::vector<std::string> kept;  // with the reason why they could not be removed
 };
 
-// Removes the sockets in `dir` that have the form of our names (SocketName) and on which nobody
-// listens. Nothing else is touched: no other name, no file that is not a socket, no link, no socket
-// that answers or that cannot be asked. A directory that is not there has none.
+// Removes the sockets in `dir` that have the form of our names (SocketName, or hidden as Listener
+// makes them) and on which nobody listens. Nothing else is touched: no other name, no file that is
+// not a socket, no link, no socket that answers or that cannot be asked. A directory that is not
+// there has none.
 //
 // Only for the one agent of the node.
 StaleSockets RemoveStaleSockets(const std::string& dir);
+
+// By connecting, without waiting. A socket's file alone says nothing: it outlives who is killed.
+bool SomebodyListens(const std::string& path);
 
 // The file name of the socket on which KubeVirt's own plugin serves `resource`.
 std::string KubeVirtSocketName(const std::string& resource);

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <compare>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +26,8 @@ struct PodClaims {
   bool known = true;
   std::string why_unknown;     // a sentence; empty where known
   std::vector<PodClaim> list;  // sorted; empty where not known
+  // The units that the kubelet counts as healthy, by resource; nullopt where it does not tell.
+  std::optional<std::map<std::string, std::set<std::string>>> allocatable;
   bool operator==(const PodClaims&) const = default;
 };
 

@@ -34,11 +34,14 @@ std::string WhatMoved(const Draft& draft, const Records& records) {
 
 // What a guest opens: the group's node and the legacy container, or the cdevs of what it gets and
 // /dev/iommu. Kernels have the one, the other or both.
-std::string WhatNodeIsMissing(const Draft& draft, const NodeFacts& facts) {
+std::string WhatNodeIsMissing(const Draft& draft, const Context& context) {
+  const NodeFacts& facts = context.facts;
   const std::string group = absl::StrFormat("%d", *draft.plan.group);
   const bool has_group = facts.vfio_nodes.contains(group);
   if (has_group && facts.vfio_nodes.contains("vfio")) return "";
-  bool has_cdevs = facts.iommu_node;
+  // Where guests go by groups, a node that is missing is missing, whatever cdevs there are.
+  const bool by_cdev = context.policy.iommufd || !facts.vfio_nodes.contains("vfio");
+  bool has_cdevs = by_cdev && facts.iommu_node;
   for (size_t i = 0; i < draft.devices.size(); ++i) {
     if (draft.plan.members[i].role != Role::kPrimary) continue;
     const auto& cdev = draft.devices[i]->vfio_cdev;
@@ -48,14 +51,15 @@ std::string WhatNodeIsMissing(const Draft& draft, const NodeFacts& facts) {
   return absl::StrFormat("/dev/vfio/%s is not there", has_group ? "vfio" : group);
 }
 
-std::string WhatFailedFatally(const Draft& draft, const Custody& custody) {
+std::string WhatFailedFatally(const Draft& draft, const Context& context) {
   for (const PciDevice* device : draft.devices) {
-    const auto before = custody.fatal_before.find(device->address);
-    if (before == custody.fatal_before.end() || !device->aer_fatal.known()) continue;
-    const uint64_t count = device->aer_fatal.value();
+    const auto before = context.custody.fatal_before.find(device->address);
+    if (before == context.custody.fatal_before.end()) continue;
+    const uint64_t count = FatalErrors(context.facts, *device);
     if (count <= before->second) continue;
-    return absl::StrFormat("%s has had %d fatal PCIe errors (AER) since it was looked at first",
-                           Spell(*device), count - before->second);
+    return absl::StrFormat(
+        "%d fatal PCIe errors (AER) at %s or its root port, since it was looked at first",
+        count - before->second, Spell(*device));
   }
   return "";
 }
@@ -147,10 +151,10 @@ Condition ConditionOf(const Draft& draft, const PciDevice& primary,
             WhatMoved(draft, custody.records)};
   }
   if (draft.plan.verdict == Verdict::kBound) {
-    if (const std::string missing = WhatNodeIsMissing(draft, context.facts); !missing.empty()) {
+    if (const std::string missing = WhatNodeIsMissing(draft, context); !missing.empty()) {
       return {UnitState::kUnhealthy, Because(Code::kNodeMissing, missing)};
     }
-    if (const std::string fatal = WhatFailedFatally(draft, custody); !fatal.empty()) {
+    if (const std::string fatal = WhatFailedFatally(draft, context); !fatal.empty()) {
       return {UnitState::kUnhealthy, Because(Code::kAerFatal, fatal)};
     }
     return ConditionOfTenant(draft, primary, pods, tenants);

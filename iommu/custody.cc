@@ -17,6 +17,11 @@ std::vector<const PciDevice*> MembersOf(const NodeFacts& facts, int group) {
   return members;
 }
 
+// Between Allocate and the pod in the kubelet's list.
+bool IsGranted(const Custody& custody, int group) {
+  return custody.tenancy && std::ranges::count(custody.tenancy->grants, group, &Grant::group) > 0;
+}
+
 std::vector<std::string> PodsOf(const PodClaims& claims,
                                 const std::vector<const PciDevice*>& members) {
   std::vector<std::string> pods;
@@ -38,13 +43,25 @@ void NoteBound(const NodeFacts& facts, std::set<PciAddress>& seen_bound) {
   }
 }
 
-void NoteFatal(const NodeFacts& facts, std::map<PciAddress, uint64_t>& before) {
-  for (const PciDevice& device : facts.devices) {
-    if (!device.aer_fatal.known()) continue;
-    const uint64_t count = device.aer_fatal.value();
-    const auto [entry, fresh] = before.try_emplace(device.address, count);
-    entry->second = std::min(entry->second, count);
+uint64_t FatalErrors(const NodeFacts& facts, const PciDevice& endpoint) {
+  const PciDevice* const root =
+      endpoint.path.empty() ? nullptr : FindDevice(facts, endpoint.path.front());
+  uint64_t count = 0;
+  for (const PciDevice* counter : {&endpoint, root}) {
+    if (counter != nullptr && counter->aer_fatal.known()) count += counter->aer_fatal.value();
   }
+  return count;
+}
+
+void NoteFatal(const NodeFacts& facts, std::map<PciAddress, uint64_t>& before) {
+  std::map<PciAddress, uint64_t> now;
+  for (const PciDevice& device : facts.devices) {
+    if (device.IsBridge() || !device.driver || !IsVfioDriver(*device.driver)) continue;
+    const uint64_t count = FatalErrors(facts, device);
+    const auto known = before.find(device.address);
+    now[device.address] = known == before.end() ? count : std::min(known->second, count);
+  }
+  before = std::move(now);
 }
 
 bool CanBeHeld(const Custody& custody, const NodeFacts& facts, int group) {
@@ -72,6 +89,8 @@ std::string WhyHeld(const Custody& custody, const NodeFacts& facts, int group) {
   const Inquiry& inquiry = *custody.inquiry;
   std::vector<std::string> users;
   if (CanBeHeld(custody, facts, group)) users = PodsOf(inquiry.claims, MembersOf(facts, group));
+  if (users.empty() && IsGranted(custody, group))
+    users.emplace_back("a pod to be: it was just allocated");
   if (const auto open = inquiry.use.groups.find(group); open != inquiry.use.groups.end()) {
     for (const Holder& holder : open->second) users.push_back(Spell(holder));
   }

@@ -45,8 +45,8 @@ struct Custody {
   // Devices that this process has seen with a vfio driver: no record tells of those that it has
   // adopted, and a pod may have them all the same.
   std::set<PciAddress> seen_bound;
-  // Fatal errors that were there when this process first saw the device, or took it anew, or was
-  // told to forget them: more than these make a unit unhealthy.
+  // FatalErrors() of what is with a vfio driver, as it was when this process first saw it there or
+  // was told to forget: more than these make a unit unhealthy.
   std::map<PciAddress, uint64_t> fatal_before;
   // nullopt: nobody has looked; no unit is shown as held or withheld then.
   std::optional<Tenancy> tenancy;
@@ -58,7 +58,13 @@ struct Custody {
 // Adds the devices that are with a vfio driver now.
 void NoteBound(const NodeFacts& facts, std::set<PciAddress>& seen_bound);
 
-// Adds the fatal errors of devices that are new in `before`, or whose count has begun anew.
+// Fatal PCIe errors that the kernel has counted of `endpoint`. It reads an endpoint's own status
+// for errors that are not fatal; a fatal one is counted by the root port, and everything below that
+// is reset (drivers/pci/pcie/aer.c, err.c).
+uint64_t FatalErrors(const NodeFacts& facts, const PciDevice& endpoint);
+
+// Keeps `before` to the endpoints that are with a vfio driver now: new ones begin with what is
+// counted now, as do those whose count has begun anew.
 void NoteFatal(const NodeFacts& facts, std::map<PciAddress, uint64_t>& before);
 
 // The kernel's spelling of "no override".

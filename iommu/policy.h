@@ -32,6 +32,7 @@ struct Policy {
   std::vector<ResourceRule> resources;
   std::map<std::string, std::string> aliases;  // "10de:3182" -> model name
   std::set<PciAddress> guard_override;
+  bool iommufd = false;  // guests are given /dev/iommu and cdevs, so that these suffice
   bool operator==(const Policy&) const = default;
 };
 

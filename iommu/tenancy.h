@@ -29,15 +29,16 @@ struct Tenancy {
   // Why the kubelet does not answer now, so that `claims` is old; empty while it does.
   std::string silent;
   std::vector<Grant> grants;
-  // By group, of those that are with a vfio driver; looked at before `claims` is, so that who
-  // stands here and not there is no pod's.
+  // By group, of those that are with a vfio driver; looked at before `claims` is, so that a pod
+  // that has just begun stands in both. One that has just ended may stand here for one look more.
   std::map<int, std::vector<Holder>> open;
   bool operator==(const Tenancy&) const = default;
 };
 
 // Those of `grants` that `claims`, asked for at `looked`, leave open: the kubelet did not answer,
 // or had perhaps not put the unit down yet. It does that as soon as it has our answer, so a unit
-// that no pod has ten seconds later is free: the pod was not admitted, or has gone.
+// that no pod has ten seconds later is free: the pod was not admitted, or has gone. Unless a
+// process has the group open: of init containers the kubelet tells nothing.
 std::vector<Grant> OpenGrants(const std::vector<Grant>& grants, const Tenancy& tenancy,
                               absl::Time looked);
 

@@ -45,14 +45,23 @@ void NodeWatch::Arm() {
   if (nodes_ < 0 && above_ < 0) above_ = Add(kDev, IN_CREATE | IN_MOVED_TO);
 }
 
+void NodeWatch::Disarm() {
+  for (int* const watch : {&above_, &nodes_, &cdevs_}) {
+    if (*watch >= 0) ::inotify_rm_watch(inotify_.get(), *watch);
+    *watch = -1;
+  }
+}
+
 bool NodeWatch::Drain() {
   alignas(inotify_event) std::array<char, 4096> events;
   bool concerned = false;
+  bool lost = false;
   for (ssize_t n = 0; (n = ::read(inotify_.get(), events.data(), events.size())) > 0;) {
     const inotify_event* event = nullptr;
     for (const char* at = events.data(); at < events.data() + n;
          at += sizeof(*event) + event->len) {
       event = reinterpret_cast<const inotify_event*>(at);
+      lost = lost || (event->mask & IN_Q_OVERFLOW) != 0;
       const bool ended = (event->mask & IN_IGNORED) != 0;
       if (ended && event->wd == nodes_) nodes_ = -1;
       if (ended && event->wd == cdevs_) cdevs_ = -1;
@@ -60,8 +69,9 @@ bool NodeWatch::Drain() {
       concerned = concerned || event->wd != above_ || named;
     }
   }
+  if (lost) Disarm();  // one of the lost events may have been the end of a watch
   Arm();
-  return concerned;
+  return concerned || lost;
 }
 
 }  // namespace vfio_agent

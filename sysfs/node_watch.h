@@ -25,6 +25,7 @@ class NodeWatch {
 
  private:
   void Arm();
+  void Disarm();
   int Add(const char* dir, uint32_t events) const;
 
   const Tree& tree_;

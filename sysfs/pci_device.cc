@@ -68,6 +68,12 @@ class Reader {
     return Fact<int>::Unknown(EINVAL);
   }
 
+  Fact<uint64_t> Count(const char* name) {
+    const Fact<int> number = Number(name);
+    if (number.known()) return Fact<uint64_t>(static_cast<uint64_t>(std::max(0, number.value())));
+    return number.absent() ? Fact<uint64_t>::Absent() : Fact<uint64_t>::Unknown(number.error());
+  }
+
   Fact<bool> Flag(const char* name) {
     const Fact<int> number = Number(name);
     if (number.known()) return Fact<bool>(number.value() != 0);
@@ -264,9 +270,12 @@ absl::StatusOr<PciDevice> ReadPciDevice(const Tree& tree, ConfigReader& config,
   ReadConfig(reader, config, *dir, device);
   // Behind the header, which tells bridges: their power is nobody's concern here.
   if (!device.IsBridge()) device.d3cold_allowed = reader.Flag("d3cold_allowed");
-  // Of what guests may have: these are whole files to read, and nobody asks for others'.
+  // Of what guests may have: these are whole files to read, and nobody asks for others'. And of
+  // root ports, which alone count most of them.
   if (device.driver && device.driver->find("vfio") != std::string::npos) {
     device.aer_fatal = ReadFatalErrors(reader);
+  } else if (device.IsBridge()) {
+    device.aer_fatal = reader.Count("aer_rootport_total_err_fatal");
   }
   device.removable = reader.Text("removable").is("removable");
   ReadPath(*dir, device);

@@ -50,7 +50,7 @@ struct PciDevice {
   Fact<std::string> reset_method;  // "flr bus"; empty: the kernel knows no way; absent: old kernel
   Fact<std::string> power_state;   // "D0", "D3cold", "unknown"
   Fact<bool> d3cold_allowed;       // endpoints only; absent on bridges
-  Fact<uint64_t> aer_fatal;        // fatal errors so far; read with a vfio driver only
+  Fact<uint64_t> aer_fatal;        // fatal errors so far; of root ports and what vfio has only
   bool removable = false;          // below a port that leads out of the machine (Thunderbolt)
   std::vector<Bar> bars;
   std::string modalias;                  // "pci:v000010DEd00002330sv…"; empty where absent

@@ -95,6 +95,14 @@ check_examples() {
   check_config "$work/config.yaml" "packaging/vfio-agent.yaml, config.yaml"
 }
 
+# T26: where the gpu-operator's own managers are to be off, by which labels.
+check_rivals() {
+  local word
+  for word in nvidia.com/gpu.deploy.{vfio-manager,sandbox-device-plugin}=false externalResourceProvider; do
+    grep -qF -- "$word" "$guide" || complain "$guide: $word is not named"
+  done
+}
+
 # The name by which a heading is linked to.
 anchors() { sed -nE 's/^#+ //p' "$1" | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9_\n-'; }
 
@@ -120,6 +128,7 @@ compare code "Refusal codes" "$(code_names)"
 compare event "Log events" "$(event_names)"
 check_manual
 check_settings
+check_rivals
 check_examples
 check_links README.md CHANGELOG.md "$guide"
 echo "$(code_names | wc -l) codes, $(event_names | sort -u | wc -l) events, $failed complaints"

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iostream>
+#include <optional>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -10,7 +11,10 @@
 #include "agent/log.h"
 #include "agent/one_shot.h"
 #include "agent/report.h"
+#include "agent/status.h"
 #include "agent/work.h"
+#include "deviceplugin/server.h"
+#include "deviceplugin/status_server.h"
 #include "iommu/release.h"
 #include "iommu/selector.h"
 #include "sysfs/status.h"
@@ -32,6 +36,88 @@ absl::StatusOr<std::vector<PciAddress>> Wanted(const Session& session, const Pic
     for (const Member& member : group->members) wanted.push_back(member.address);
   }
   return wanted;
+}
+
+// The daemon answers at once or is in trouble.
+constexpr absl::Duration kPatience = absl::Seconds(5);
+
+constexpr char kLeaveToRelease[] =
+    "take it out of the configuration (resources[].exclude) and send the daemon a SIGHUP, or stop "
+    "the daemon; then try again";
+
+absl::StatusOr<AgentStatus> AskDaemon(const std::string& state_dir) {
+  ASSIGN_OR_RETURN(const std::string socket, SocketPath(state_dir, kStatusSocket));
+  return FetchStatus(socket, kPatience);
+}
+
+// By the state and not by the health alone: a unit that waits until another resource's list lets
+// go of it is listed as soon as that happens.
+bool IsServed(const UnitStatus& unit) {
+  return unit.healthy || unit.state == Name(UnitState::kReady) ||
+         unit.state == Name(UnitState::kHeld) || unit.state == Name(UnitState::kWithheld);
+}
+
+// The resource under which the daemon serves the group; "" where it does not.
+std::string ServedAs(const NodeStatus& node, int group) {
+  for (const ResourceStatus& resource : node.resources) {
+    for (const UnitStatus& unit : resource.units) {
+      if (unit.group == group && IsServed(unit)) return resource.name;
+    }
+  }
+  return "";
+}
+
+bool WritesTo(const std::vector<JobStatus>& jobs, int group) {
+  return std::ranges::any_of(jobs, [group](const JobStatus& job) {
+    return job.group == group && job.state != "elsewhere";  // the daemon's own
+  });
+}
+
+// Why the daemon that gave this answer cannot do without the group; nullopt where it can.
+std::optional<Refusal> Objection(const AgentStatus& daemon, int group) {
+  Refusal refusal = {.code = Code::kHeld, .group = group, .remedy = kLeaveToRelease};
+  if (daemon.picture.at == absl::UnixEpoch()) {
+    refusal.text = absl::StrFormat("the daemon (pid %d) has not read the node yet", daemon.pid);
+    refusal.remedy = "wait until `vfio-agent status` has a picture; then try again";
+    return refusal;
+  }
+  if (const std::string resource = ServedAs(*daemon.node, group); !resource.empty()) {
+    refusal.text = absl::StrFormat("the daemon (pid %d) serves group %d to the kubelet as %s",
+                                   daemon.pid, group, resource);
+    return refusal;
+  }
+  if (!WritesTo(daemon.jobs, group)) return std::nullopt;
+  refusal.text = absl::StrFormat("the daemon (pid %d) is writing to group %d", daemon.pid, group);
+  refusal.remedy = "wait until `vfio-agent status` shows the write no more; then try again";
+  return refusal;
+}
+
+// Somebody has the lock and cannot be asked: it may serve any of them.
+Refusal NoAnswer(pid_t daemon, const absl::Status& why, int group) {
+  const std::string pid = daemon == 0 ? "" : absl::StrFormat(" (pid %d)", daemon);
+  return {.code = Code::kHeld,
+          .group = group,
+          .text = absl::StrFormat("the daemon%s may serve group %d and cannot be asked: %s", pid,
+                                  group, Message(why)),
+          .remedy = "stop the daemon, or find out why it does not answer; then try again"};
+}
+
+// Nothing is taken from under a daemon that offers it: the kubelet could give it to a pod in the
+// moment between our look and our write, and the daemon would take it back at once. What it offers
+// is for it to say: our configuration may be a newer one. The lock comes second, since a daemon
+// that could not take it (no room, a read-only directory) serves all the same.
+void RefuseOffered(const Session& session, std::vector<GroupRelease>& releases) {
+  const std::string& state_dir = session.settings().state_dir;
+  if (releases.empty()) return;
+  const absl::StatusOr<AgentStatus> answer = AskDaemon(state_dir);
+  const std::optional<pid_t> holder = DaemonLock::Running(state_dir);
+  if (!answer.ok() && !holder) return;
+  for (GroupRelease& release : releases) {
+    const std::optional<Refusal> refusal = answer.ok()
+                                               ? Objection(*answer, release.group)
+                                               : NoAnswer(*holder, answer.status(), release.group);
+    if (refusal) release.refusals.push_back(*refusal);
+  }
 }
 
 struct Line {
@@ -105,9 +191,7 @@ int ExitOf(const std::vector<Line>& lines) {
   return std::ranges::any_of(lines, refused) ? kExitRefused : kExitDone;
 }
 
-}  // namespace
-
-int ReleaseCommand(Session& session) {
+int Release(Session& session, bool is_daemon) {
   const std::unique_ptr<Picture> picture = TakeOrPrint(session);
   if (picture == nullptr) return kExitFailed;
   const auto wanted = Wanted(session, *picture);
@@ -116,24 +200,26 @@ int ReleaseCommand(Session& session) {
     return kExitUsage;
   }
   SetAsideOrPrint(session, *picture);
-  if (const pid_t daemon = DaemonLock::Running(session.settings().state_dir); daemon != 0) {
-    PrintError(absl::StrFormat(
-        "a daemon (pid %d) is at work: it takes back at once what its configuration selects",
-        daemon));
-  }
   session.InquireFor(*wanted, *picture);
   if (!picture->custody.inquiry->use.processes_known) {
     PrintError(
         "not all processes can be seen (hostPID, CAP_SYS_PTRACE): holders of a device by "
         "its cdev may be missed");
   }
-  const std::vector<Line> lines =
-      Carry(PlanRelease(picture->facts, picture->custody, *wanted), session, *picture);
+  std::vector<GroupRelease> releases = PlanRelease(picture->facts, picture->custody, *wanted);
+  if (!is_daemon) RefuseOffered(session, releases);
+  const std::vector<Line> lines = Carry(std::move(releases), session, *picture);
   const Output output = session.invocation().output;
   IsDocument(output) ? PrintJson(lines, output) : PrintText(lines);
   // Without a selector a record that cannot be read is a device that stayed behind.
   const bool left = !picture->unreadable.empty() && session.invocation().arguments.empty();
   return left ? kExitFailed : ExitOf(lines);
 }
+
+}  // namespace
+
+int ReleaseCommand(Session& session) { return Release(session, false); }
+
+int ReleaseTaken(Session& session) { return Release(session, true); }
 
 }  // namespace vfio_agent

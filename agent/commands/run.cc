@@ -3,8 +3,6 @@
 #include "agent/agent.h"
 #include "agent/commands.h"
 #include "agent/exit_code.h"
-#include "agent/log.h"
-#include "agent/report.h"
 
 namespace vfio_agent {
 namespace {
@@ -21,14 +19,11 @@ void LetServersWaitAlone() {
 
 int RunCommand(Session& session) {
   LetServersWaitAlone();
-  if (!session.settings().metrics_listen.empty()) {
-    Log(Note("metrics.listen is set, but this version serves no metrics"));
-  }
   Agent agent(session);  // keeps the node until what is to be released is
   const int exit_code = agent.Run();
   const bool release = agent.has_node() && session.settings().on_exit == OnExit::kRelease;
   if (exit_code != kExitDone || !release) return exit_code;
-  return ReleaseCommand(session);
+  return ReleaseTaken(session);
 }
 
 }  // namespace vfio_agent

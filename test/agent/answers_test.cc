@@ -17,7 +17,7 @@ const Answers kTwo = {{"0000:11:00.0",
                         .nodes = {"/dev/vfio/vfio", "/dev/vfio/29"}}},
                       {"0000:12:00.0", {.resource = "nvidia.com/Y", .group = 30}}};
 
-TEST_CASE("answers survive a restart", "[agent]") {
+TEST_CASE("R27, T7: answers survive a restart", "[agent]") {
   const ScratchDir dir;
   const AnswersFile file(dir.path() + "/state");
   REQUIRE(file.Read().ok());

@@ -137,6 +137,17 @@ TEST_CASE("flag wins over environment, environment over file, file over default"
   ::unsetenv("VFIO_AGENT_PARALLEL");  // NOLINT(concurrency-mt-unsafe)
 }
 
+TEST_CASE("R58, T28: the kubelet's root directory does not move its device-plugin directory",
+          "[agent]") {
+  const auto settings = MakeSettings({.flags = {{"kubelet-root-dir", "/data/kubelet"}}});
+  REQUIRE(settings.ok());
+  CHECK(settings->kubelet_root_dir == "/data/kubelet");
+  CHECK(settings->device_plugin_dir == "/var/lib/kubelet/device-plugins");
+  const auto other = MakeSettings({.flags = {{"device-plugin-dir", "/plugins"}}});
+  REQUIRE(other.ok());
+  CHECK(other->kubelet_root_dir == "/var/lib/kubelet");
+}
+
 TEST_CASE("a wrong setting names its source", "[agent]") {
   const auto settings = MakeSettings({.flags = {{"resync", "-1s"}}, .file_name = "c.yaml"});
   REQUIRE_FALSE(settings.ok());

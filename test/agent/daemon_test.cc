@@ -59,7 +59,7 @@ TEST_CASE("onExit: release gives devices back at the end", "[node][grpc]") {
   CHECK(node.DriverOf("0000:01:00.1") == "snd_hda_intel");
 }
 
-TEST_CASE("a kubelet that comes late, and comes again, gets every unit", "[node][grpc]") {
+TEST_CASE("R19: a kubelet that comes late, and comes again, gets every unit", "[node][grpc]") {
   const Node node("hgx-8gpu");
   const Daemon daemon(node.DaemonArguments());
   REQUIRE_FALSE(daemon.WaitForLine({"event=group_ready"}, kLong).empty());
@@ -90,8 +90,9 @@ TEST_CASE("a member that goes back to its host driver turns its unit unhealthy a
   CHECK(node.DriverOf("0000:1b:00.0") == "vfio-pci");
 }
 
-TEST_CASE("KUBE-04: a device that leaves the bus stays listed, unhealthy, until it is back",
-          "[node][grpc]") {
+TEST_CASE(
+    "R28, T9, KUBE-04: a device that leaves the bus stays listed, unhealthy, until it is back",
+    "[node][grpc]") {
   const Node node("hgx-8gpu");
   const auto kubelet = node.StartKubelet();
   const Daemon daemon(node.DaemonArguments());
@@ -103,6 +104,37 @@ TEST_CASE("KUBE-04: a device that leaves the bus stays listed, unhealthy, until 
   node.Control("add 0000:1b:00.0");
   INFO(daemon.Log());
   CHECK(kubelet->WaitHealthy(kH100, 8, kLong));
+}
+
+TEST_CASE("R58: pods and plugins_registry are below the kubelet's root, wherever plugins are",
+          "[node][grpc]") {
+  const Node node("hgx-8gpu");
+  const auto kubelet = node.StartKubelet();
+  const std::string unit = "0000:1b:00.0";
+  kubelet->SetPod("team", "vm", "compute", kH100, {unit});
+  const auto sockets_in = [](const std::string& dir) {
+    std::error_code error;
+    std::filesystem::directory_iterator entries(dir, error), end;
+    return std::count_if(entries, end, [](const std::filesystem::directory_entry& entry) {
+      return entry.path().filename().string().starts_with("vfio-");
+    });
+  };
+  SECTION("a registry") {
+    const std::string registry = node.kubelet_root() + "/plugins_registry";
+    std::filesystem::create_directories(registry);
+    const Daemon daemon(node.DaemonArguments({"--registration", "registry"}));
+    INFO(daemon.Log());
+    CHECK(Eventually([&] { return sockets_in(registry) == 1; }, kLong));
+    CHECK(sockets_in(node.kubelet_dir()) == 0);
+  }
+  SECTION("the kubelet's socket, and the pods") {
+    const Daemon daemon(node.DaemonArguments());
+    INFO(daemon.Log());
+    REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
+    CHECK(sockets_in(node.kubelet_dir()) == 1);
+    CHECK_FALSE(std::filesystem::exists(node.kubelet_root() + "/device-plugins"));
+    CHECK_FALSE(daemon.WaitForLine({"event=unit_held", unit, "team/vm"}, kLong).empty());
+  }
 }
 
 TEST_CASE("SIGHUP reads the configuration anew, and a wrong one is refused while the old one stays",

@@ -49,6 +49,32 @@ TEST_CASE("BIND-01: an unbind that never returns costs one device and not the ag
   }
 }
 
+// The kubelet asks one plugin at a time, for all pods of the node, and does not ask a second time.
+TEST_CASE("R39, T10, T11: beside a write that never returns the kubelet is answered at once",
+          "[node][grpc]") {
+  const Node node("hgx-8gpu", kBlockForever);
+  const auto kubelet = node.StartKubelet();
+  const Daemon daemon(node.DaemonArguments({"--unbind-timeout", "1s"}));
+  REQUIRE_FALSE(daemon.WaitForLine({"event=bind_stuck"}, kLong).empty());
+  REQUIRE(kubelet->WaitHealthy(kH100, 7, kLong));
+  const std::string writes = node.Writes();
+  const auto took = [](const auto& call) {
+    const absl::Time start = absl::Now();
+    call();
+    return absl::Now() - start;
+  };
+  const std::vector<std::string> units = {"0000:43:00.0", "0000:52:00.0"};
+  CHECK(took([&] { CHECK(kubelet->Preferred(kH100, units, {}, 1)->size() == 1); }) <
+        absl::Seconds(0.5));
+  CHECK(took([&] { CHECK(kubelet->Allocate(kH100, {units[0]}).ok()); }) < absl::Seconds(0.5));
+  CHECK(took([&] { CHECK(kubelet->PreStart(kH100, {units[0]}).ok()); }) < absl::Seconds(0.5));
+  // No wait for its bind either.
+  CHECK(took([&] { CHECK_FALSE(kubelet->Allocate(kH100, {"0000:1b:00.0"}).ok()); }) <
+        absl::Seconds(0.5));
+  CHECK(node.Writes() == writes);
+  node.Control("release-blocked 0000:1b:00.0");
+}
+
 TEST_CASE("a stuck child holds none of the agent's sockets open", "[node][grpc]") {
   const Node node("hgx-8gpu", kBlockForever);
   const auto kubelet = node.StartKubelet();

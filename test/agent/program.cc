@@ -76,7 +76,8 @@ Daemon::Daemon(std::vector<std::string> arguments) {
   const Fd file(::mkstemp(name.data()));
   log_path_ = name;
   arguments.insert(arguments.begin(), "run");
-  pid_ = Start(std::move(arguments), {}, log_path_, log_path_);
+  // Daemons run side by side: none has HTTP unless the test gives it an address.
+  pid_ = Start(std::move(arguments), {"VFIO_AGENT_METRICS_LISTEN="}, log_path_, log_path_);
 }
 
 Daemon::~Daemon() {

@@ -18,7 +18,7 @@ std::set<std::string> NamesIn(const std::string& dir) {
   return names;
 }
 
-TEST_CASE("a second agent waits, touches nothing, and takes over when the first has ended",
+TEST_CASE("R10: a second agent waits, touches nothing, and takes over when the first has ended",
           "[matrix]") {
   const int signal = GENERATE(SIGTERM, SIGKILL);
   CAPTURE(signal);

@@ -6,6 +6,8 @@ namespace vfio_agent {
 namespace {
 
 const absl::Time kStart = absl::UnixEpoch();
+using Open = TenantWatch::Open;
+constexpr absl::Duration kResync = absl::Minutes(1);
 
 TEST_CASE("a look comes a second after it was asked for, and is not put off by more", "[agent]") {
   TenantWatch watch;
@@ -20,16 +22,29 @@ TEST_CASE("what is not settled is looked at ever more rarely, ten seconds apart 
   TenantWatch watch;
   std::vector<absl::Duration> waits;
   for (int i = 0; i < 6; ++i) {
-    watch.Looked(kStart, false);
+    watch.Looked(kStart, false, Open::kPods, kResync);
     waits.push_back(watch.due() - kStart);
   }
   CHECK(waits == std::vector<absl::Duration>{absl::Seconds(1), absl::Seconds(2), absl::Seconds(4),
                                              absl::Seconds(8), absl::Seconds(10),
                                              absl::Seconds(10)});
-  watch.Looked(kStart, true);
-  CHECK(watch.due() == absl::InfiniteFuture());
-  watch.Looked(kStart, false);
+  watch.Looked(kStart, false, Open::kNothing, kResync);
+  CHECK(watch.due() == kStart + kResync);
+  watch.Looked(kStart, false, Open::kPods, kResync);
   CHECK(watch.due() == kStart + absl::Seconds(1));
+}
+
+TEST_CASE("all processes are gone through at the resync, and while one of them is waited for",
+          "[agent]") {
+  TenantWatch watch;
+  CHECK(watch.WantsProcesses(kStart));
+  watch.Looked(kStart, true, Open::kPods, kResync);
+  CHECK_FALSE(watch.WantsProcesses(watch.due()));  // pods alone
+  watch.Looked(kStart, false, Open::kProcesses, kResync);
+  CHECK(watch.WantsProcesses(watch.due()));
+  watch.Looked(kStart, true, Open::kNothing, kResync);
+  CHECK(watch.due() == kStart + kResync);
+  CHECK(watch.WantsProcesses(watch.due()));
 }
 
 }  // namespace

@@ -128,6 +128,59 @@ TEST_CASE("R51: a kubelet that does not tell its pods gets lone groups only, unt
   CHECK_FALSE(boards.daemon->WaitForLine({"event=pods_known"}, kLong).empty());
 }
 
+TEST_CASE("R12, T1: a kubelet that has dropped the resource without a word is registered with anew",
+          "[node][grpc]") {
+  Boards boards;
+  boards.Start();
+  REQUIRE(boards.Sees("+++"));
+  boards.kubelet->DropSilently(kH100);
+  REQUIRE(boards.Sees("---"));
+  CHECK(boards.Sees("+++"));
+  CHECK(boards.kubelet->Resources().at(kH100).registrations == 2);
+  CHECK_FALSE(
+      boards.daemon
+          ->WaitForLine({"event=register_failed", "counts none of its 3 healthy units"}, kLong)
+          .empty());
+  CHECK(boards.Allocate({kLone}).ok());
+}
+
+TEST_CASE("R14, R51: a kubelet that has restarted and lists no pod yet frees nothing",
+          "[node][grpc]") {
+  Boards boards(GENERATE(Generation::k136, Generation::k137));
+  boards.Start();
+  REQUIRE(boards.Sees("+++"));
+  REQUIRE(boards.Allocate({kA}).ok());
+  boards.SetPod({kA});
+  REQUIRE_FALSE(boards.daemon->WaitForLine({"event=unit_held", kA}, kLong).empty());
+  boards.kubelet->Stop();
+  boards.kubelet->HidePods(true);
+  REQUIRE(boards.kubelet->Start().ok());
+  REQUIRE_FALSE(boards.daemon->WaitForLine({"event=kubelet_restarted"}, kLong).empty());
+  const int lists = boards.kubelet->PodLists();
+  REQUIRE(Eventually([&] { return boards.kubelet->PodLists() >= lists + 3; }, kLong));
+  CHECK(boards.Sees("+-+"));
+  CHECK(boards.daemon->CountLines({"event=unit_free"}) == 0);
+  CHECK_FALSE(boards.Allocate({kB}).ok());
+}
+
+TEST_CASE("R28: an agent with another configuration still lists what pods have of the one before",
+          "[node][grpc]") {
+  Boards boards;
+  boards.Start();
+  REQUIRE(boards.Sees("+++"));
+  REQUIRE(boards.Allocate({kLone}).ok());
+  boards.SetPod({kLone});
+  REQUIRE_FALSE(boards.daemon->WaitForLine({"event=unit_held", kLone}, kLong).empty());
+  boards.daemon->Signal(SIGTERM);
+  REQUIRE(boards.daemon->WaitForEnd(kLong) == 0);
+  boards.Start(
+      {"--config", boards.node.dir().Write("config.yaml", "aliases: {\"10de:2330\": NEW}\n")});
+  CHECK(boards.Sees("++.", "nvidia.com/NEW"));
+  CHECK(boards.Sees("..-"));
+  REQUIRE(boards.kubelet->RemovePod("team", "vm"));
+  CHECK(boards.Sees("+++", "nvidia.com/NEW"));
+}
+
 TEST_CASE("R49: a lone group is preferred for one unit, a whole group for two", "[node][grpc]") {
   Boards boards;
   boards.Start();
@@ -209,6 +262,21 @@ TEST_CASE("R27: a container does not start with an answer from before a change",
   CHECK_FALSE(boards.daemon->WaitForLine({"event=prestart_refused", kLone}, kLong).empty());
   REQUIRE(boards.Allocate({kLone}).ok());  // a new pod
   CHECK(boards.kubelet->PreStart(kH100, {kLone}).ok());
+}
+
+TEST_CASE("R52: what was allocated a moment ago is not released at the daemon's end",
+          "[node][grpc]") {
+  Boards boards;
+  boards.Start({"--on-exit", "release"});
+  REQUIRE(boards.Sees("+++"));
+  // Bound by others: only what the agent has taken is released.
+  boards.node.Control("rebind " + std::string(kLone) + " nvidia");
+  REQUIRE_FALSE(boards.daemon->WaitForLine({"event=bind_done", kLone}, kLong).empty());
+  REQUIRE(Eventually([&] { return boards.Allocate({kLone}).ok(); }, kLong));
+  boards.daemon->Signal(SIGTERM);
+  CHECK(boards.daemon->WaitForEnd(kLong) == 3);
+  CHECK(boards.node.DriverOf(kLone) == "vfio-pci");
+  CHECK_THAT(boards.daemon->Log(), Catch::Contains("it was just allocated"));
 }
 
 TEST_CASE("list resources tells which pod has what, and why the rest is withheld", "[node][grpc]") {

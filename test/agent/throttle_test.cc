@@ -73,5 +73,17 @@ TEST_CASE("a resync time shorter than a breath counts", "[agent]") {
   CHECK(throttle.Next(absl::Milliseconds(20)) == kStart + absl::Milliseconds(20));
 }
 
+TEST_CASE("after a picture that could not be taken the next one waits a second", "[agent]") {
+  Throttle throttle;
+  throttle.Begin(kStart);
+  throttle.End(kStart, false);
+  throttle.Ask();
+  CHECK(throttle.Next(absl::Minutes(1)) == kStart + absl::Seconds(1));
+  throttle.Begin(kStart + absl::Seconds(1));
+  throttle.End(kStart + absl::Seconds(1));
+  throttle.Ask();
+  CHECK(throttle.Next(absl::Minutes(1)) == kStart + absl::Seconds(1) + absl::Milliseconds(50));
+}
+
 }  // namespace
 }  // namespace vfio_agent

@@ -68,7 +68,8 @@ TEST_CASE("R43: companions are bound but never named", "[deviceplugin]") {
   CHECK(response->envs().at(ResourceVariable(kGpu)) == "0000:41:00.0");
 }
 
-TEST_CASE("R44: one variable, no mounts, no annotations and no CDI names", "[deviceplugin]") {
+TEST_CASE("R44, R47, T19, T21: one variable, no mounts, no annotations and no CDI names",
+          "[deviceplugin]") {
   const auto response = Allocate(TwoGpus(), {"0000:21:00.0"});
   REQUIRE(response.ok());
   CHECK(response->envs_size() == 1);

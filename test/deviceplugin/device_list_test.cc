@@ -27,7 +27,8 @@ TEST_CASE("R29: health is one of the kubelet's two words", "[deviceplugin]") {
   CHECK(Print(offer) == std::vector<std::string>{"0000:11:00.0 Healthy", "0000:12:00.0 Unhealthy"});
 }
 
-TEST_CASE("R31: NUMA nodes are told for all units of a resource or for none", "[deviceplugin]") {
+TEST_CASE("R31, T12: NUMA nodes are told for all units of a resource or for none",
+          "[deviceplugin]") {
   Offer offer =
       TestOffer("nvidia.com/X", {TestUnit("0000:11:00.0", 0), TestUnit("0000:12:00.0", 1)});
   CHECK(Print(offer) ==

@@ -77,6 +77,49 @@ TEST_CASE("a settled grant leaves the group to others, a later one of the same u
   CHECK(board.Take({&board.b}).ok());
 }
 
+TEST_CASE("R50: a container that starts with what the kubelet kept has the group from then on",
+          "[deviceplugin]") {
+  Board board;  // the kubelet has restarted: its list of pods does not tell yet
+  REQUIRE(board.ledger.Start(kName, {&board.a}).ok());
+  CHECK_FALSE(board.Take({&board.b}).ok());
+  CHECK(board.ledger.Start(kName, {&board.a}).ok());  // another try
+  CHECK(board.ledger.Grants().size() == 1);
+}
+
+TEST_CASE("R50: a container does not start with a unit whose sibling went to another one",
+          "[deviceplugin]") {
+  Board board;
+  REQUIRE(board.Take({&board.b}).ok());
+  CHECK_THAT(std::string(board.ledger.Start(kName, {&board.a}).message()),
+             Catch::StartsWith("group-split"));
+  REQUIRE(board.ledger.Start(kName, {&board.b}).ok());
+  CHECK(board.ledger.Grants().size() == 1);
+}
+
+TEST_CASE("what is given back is free", "[deviceplugin]") {
+  Board board;
+  REQUIRE(board.Take({&board.a, &board.lone}).ok());
+  board.ledger.GiveBack({{&board.a, &board.lone}});
+  CHECK(board.ledger.Grants().empty());
+  CHECK(board.Take({&board.b}).ok());
+}
+
+TEST_CASE("R28: what pods have of an agent before this one is offered from the first list on",
+          "[deviceplugin]") {
+  Board board;
+  REQUIRE(board.Take({&board.a, &board.b}).ok());
+  const PodClaims claims{.list = {{"team", "vm", "compute", kName, "0000:11:00.0"},
+                                  {"team", "vm", "compute", "x.org/other", "0000:12:00.0"},
+                                  {"team", "vm", "compute", kName, "0000:77:00.0"}}};
+  const std::vector<Offer> offers = OffersOfPods(claims, board.ledger.answers());
+  REQUIRE(offers.size() == 1);
+  CHECK(offers[0].resource == kName);
+  REQUIRE(offers[0].units.size() == 1);
+  CHECK(offers[0].units[0].id == "0000:11:00.0");
+  CHECK(offers[0].units[0].group == 7);
+  CHECK_FALSE(offers[0].units[0].healthy);
+}
+
 TEST_CASE("two calls at the same moment never get two parts of one group", "[deviceplugin]") {
   for (int round = 0; round < 200; ++round) {
     Board board;
@@ -88,7 +131,7 @@ TEST_CASE("two calls at the same moment never get two parts of one group", "[dev
   }
 }
 
-TEST_CASE("R27: an answer that names what is not the unit's any more is told from now",
+TEST_CASE("R27, T7: an answer that names what is not the unit's any more is told from now",
           "[deviceplugin]") {
   Board board;
   board.a.nodes = {"/dev/vfio/vfio", "/dev/vfio/7", "/dev/vfio/devices/vfio3"};

@@ -79,7 +79,8 @@ TEST_CASE("R40: units stand in the order of NUMA node and address", "[deviceplug
         std::vector<std::string>{"0000:11:00.0", "0000:f1:00.0", "10000:01:00.0", "0000:91:00.0"});
 }
 
-TEST_CASE("R46: a cdev is named only where sysfs and /dev both have it", "[deviceplugin]") {
+TEST_CASE("R46, T18: a cdev is named beside the group, and only where sysfs and /dev both have it",
+          "[deviceplugin]") {
   Node node;
   node.Cdev(1, "vfio0", true);
   node.Cdev(2, "vfio1", false);
@@ -90,8 +91,9 @@ TEST_CASE("R46: a cdev is named only where sysfs and /dev both have it", "[devic
   CHECK(node.Units()[0].nodes.size() == 3);
 }
 
-TEST_CASE("R46: a kernel without group nodes gives cdevs alone, with the setting /dev/iommu too",
-          "[deviceplugin]") {
+TEST_CASE(
+    "R46, R47: a kernel without group nodes gives cdevs alone, with the setting /dev/iommu too",
+    "[deviceplugin]") {
   Node node;
   node.facts.vfio_nodes.clear();
   node.facts.iommu_node = true;
@@ -123,7 +125,7 @@ TEST_CASE("R30: a bound unit with something wrong is listed as unhealthy", "[dev
   CHECK(units[1].healthy);
 }
 
-TEST_CASE("R28: a unit that a pod has stays healthy, and the offer tells who has it",
+TEST_CASE("R28, T31: a unit that a pod has stays healthy, and the offer tells who has it",
           "[deviceplugin]") {
   Node node;
   Unit& unit = node.plan.resources[0].units[1];
@@ -137,7 +139,7 @@ TEST_CASE("R28: a unit that a pod has stays healthy, and the offer tells who has
   CHECK(units[0].reason.empty());
 }
 
-TEST_CASE("R28: what was offered once stays in the list as unhealthy", "[deviceplugin]") {
+TEST_CASE("R28, T8, T9: what was offered once stays in the list as unhealthy", "[deviceplugin]") {
   Node node;
   const std::vector<Offer> before = node.Offers({});
   std::vector<Unit>& units = node.plan.resources[0].units;
@@ -202,7 +204,7 @@ TEST_CASE("R28: a unit is taken off the list ten seconds after no pod has it any
   CHECK_FALSE(HasWithdrawn(removed.offers));
 }
 
-TEST_CASE("R28: a unit that a pod has, or may have, is never taken off the list",
+TEST_CASE("R28, T8, T9: a unit that a pod has, or may have, is never taken off the list",
           "[deviceplugin]") {
   Removed removed;
   SECTION("a pod has it") {

@@ -1,4 +1,8 @@
 // Plugins on a node where another plugin wants the same resource.
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
 #include <filesystem>
 
 #include "absl/time/clock.h"
@@ -124,6 +128,49 @@ TEST_CASE("R56: KubeVirt's plugin that was there before us is named as well, but
   loop.plugins().Set({TestOffer(resource, {TestUnit("0000:11:00.0")})});
   REQUIRE(loop.RunUntil([&] { return !loop.plugins().Status()[0].socket.empty(); }));
   CHECK(loop.Count(Kind::kContended) == (resource == "nvidia.com/GA100_X" ? 1 : 0));
+}
+
+TEST_CASE(
+    "R56: a socket of KubeVirt's that nobody listens on is no contention, until somebody does",
+    "[deviceplugin][grpc]") {
+  PluginNode node;
+  REQUIRE(node.kubelet.Start().ok());
+  REQUIRE(node.Serves());
+  const std::string path = node.dir.path() + "/" + KubeVirtSocketName(kGpu);
+  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+  REQUIRE(path.size() < sizeof(address.sun_path));
+  std::ranges::copy(path, address.sun_path);
+  const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  REQUIRE(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
+  const auto asks_again = [&] {
+    return node.loop.plugins().NextDeadline() < absl::Now() + absl::Seconds(2);
+  };
+  REQUIRE(node.loop.RunUntil(asks_again));
+  SECTION("which is asked once more, and then left alone") {
+    REQUIRE(node.loop.RunUntil(
+        [&] { return node.loop.plugins().NextDeadline() == absl::InfiniteFuture(); }));
+    CHECK(node.loop.Count(Kind::kContended) == 0);
+  }
+  SECTION("which is seen although no file changes") {
+    REQUIRE(::listen(socket.get(), 8) == 0);
+    CHECK(node.loop.RunUntil([&] { return node.loop.Count(Kind::kContended) == 1; }));
+  }
+}
+
+TEST_CASE("R56: doubts about one server are not held against the next", "[deviceplugin][grpc]") {
+  PluginNode node;
+  REQUIRE(node.kubelet.Start().ok());
+  REQUIRE(node.Serves());
+  Plugins& plugins = node.loop.plugins();
+  CHECK_FALSE(plugins.Compare({}, absl::Now()));
+  REQUIRE(std::filesystem::remove(node.Socket()));
+  REQUIRE(node.loop.RunUntil([&] { return node.Registrations() == 2; }));
+  REQUIRE(node.Serves());
+  CHECK_FALSE(plugins.Compare({}, absl::Now()));
+  CHECK(node.loop.Count(Kind::kRegisterFailed) == 0);
+  // The second doubt about the same one is enough.
+  CHECK(plugins.Compare({}, absl::Now()));
+  CHECK(node.loop.RunUntil([&] { return node.loop.Count(Kind::kRegisterFailed) == 1; }));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "absl/time/clock.h"
 #include "catch2/catch.hpp"
@@ -199,6 +201,72 @@ TEST_CASE("R22, T4: a shutdown closes streams, removes the sockets and is quick"
       [](const FakeResources& resources) { return resources.at("nvidia.com/MODEL_0").stopped; },
       absl::Seconds(10)));
   CHECK(kubelet.Resources().at("nvidia.com/MODEL_0").devices.size() == 1);
+}
+
+using Lists = std::map<std::string, std::vector<std::string>>;  // ids by resource
+
+std::vector<Offer> ToOffers(const Lists& lists) {
+  std::vector<Offer> offers;
+  for (const auto& [resource, ids] : lists) {
+    std::vector<OfferedUnit> units;
+    for (const std::string& id : ids) units.push_back(TestUnit(id));
+    offers.push_back(TestOffer(resource, units));
+  }
+  return offers;
+}
+
+TEST_CASE("R25: a unit that changes its resource is in no two lists at any moment",
+          "[deviceplugin]") {
+  const std::string a = "0000:11:00.0", b = "0000:12:00.0", c = "0000:13:00.0", d = "0000:14:00.0";
+  struct Change {
+    Lists now, next;
+    size_t sets;
+  };
+  const auto [now, next, sets] = GENERATE_COPY(values<Change>({
+      {{}, {{"x/A", {a}}, {"x/B", {b}}}, 2},
+      {{{"x/A", {a}}, {"x/B", {b}}}, {{"x/A", {a, c}}, {"x/B", {}}}, 2},
+      {{{"x/A", {a, b}}}, {{"x/A", {a}}, {"x/B", {b}}}, 3},
+      {{{"x/B", {a, b}}}, {{"x/A", {a}}, {"x/B", {b}}}, 3},
+      {{{"x/B", {a, b}}}, {{"x/A", {a, b}}}, 3},                                      // B ends
+      {{{"x/A", {a}}, {"x/B", {b}}}, {{"x/A", {b}}, {"x/B", {a}}}, 4},                // a swap
+      {{{"x/A", {a}}, {"x/B", {b}}}, {{"x/A", {a, b}}, {"x/B", {c, d}}}, 3},          // both gain
+      {{{"x/A", {a}}, {"x/B", {b}}, {"x/C", {c}}}, {{"x/A", {b}}, {"x/B", {c}}}, 5},  // a chain
+  }));
+  const std::vector<Offer> order = LosersFirst(ToOffers(now), ToOffers(next));
+  CHECK(order.size() == sets);
+  Lists seen = now;
+  for (const Offer& offer : order) {
+    seen[offer.resource].clear();
+    for (const OfferedUnit& unit : offer.units) seen[offer.resource].push_back(unit.id);
+    std::set<std::string> once;
+    for (const auto& [resource, ids] : seen) {
+      for (const std::string& id : ids) CHECK(once.insert(id).second);
+    }
+  }
+  std::erase_if(seen, [](const auto& list) { return list.second.empty(); });
+  Lists wanted = next;
+  std::erase_if(wanted, [](const auto& list) { return list.second.empty(); });
+  CHECK(seen == wanted);
+}
+
+TEST_CASE("R25: the kubelet has a unit that changes its resource under the new one alone",
+          "[deviceplugin][grpc]") {
+  const std::string a = "0000:11:00.0", b = "0000:12:00.0";
+  TempDir dir;
+  FakeKubelet kubelet({.dir = dir.path()});
+  REQUIRE(kubelet.Start().ok());
+  UnitTree node;
+  PluginLoop loop(dir.path(), node.tree());
+  loop.plugins().Set(ToOffers({{"nvidia.com/A", {a}}, {"nvidia.com/B", {b}}}));
+  REQUIRE(loop.RunUntil([&] { return loop.plugins().AllRegistered(); }));
+  loop.plugins().Set(ToOffers({{"nvidia.com/A", {b}}, {"nvidia.com/B", {a}}}));
+  CHECK(kubelet.WaitFor(
+      [&](const FakeResources& resources) {
+        const auto& first = resources.at("nvidia.com/A").devices;
+        const auto& second = resources.at("nvidia.com/B").devices;
+        return first.size() == 1 && first.contains(b) && second.size() == 1 && second.contains(a);
+      },
+      absl::Seconds(10)));
 }
 
 }  // namespace

@@ -75,6 +75,14 @@ TEST_CASE("a pod that is gone has no claims any more", "[deviceplugin][grpc]") {
   CHECK(node.Read().list == std::vector<PodClaim>{{"vms", "b", "compute", kGpu, "0000:91:00.0"}});
 }
 
+TEST_CASE("what the kubelet counts as healthy is told by resource", "[deviceplugin][grpc]") {
+  PodNode node;
+  node.Start();
+  const PodClaims claims = ReadPodClaims(node.place, absl::Seconds(20));
+  REQUIRE(claims.allocatable.has_value());
+  CHECK(claims.allocatable->empty());  // tenants_test has a plugin besides
+}
+
 TEST_CASE("an id that is no address is another plugin's", "[deviceplugin][grpc]") {
   PodNode node;
   node.Start();

@@ -109,7 +109,7 @@ TEST_CASE("units without a NUMA node are as good as any", "[deviceplugin]") {
   CHECK(Prefer("a:1:- b:2:- c:3:-", "c b a", 2) == "a b");
 }
 
-TEST_CASE("of 4096 units any number is chosen, all different, whatever the shape",
+TEST_CASE("R49, T30: of 4096 units just as many as asked for are chosen, all different",
           "[deviceplugin]") {
   const bool pairs = GENERATE(false, true);
   const size_t size = GENERATE(as<size_t>(), 1, 2, 63, 1000, 4096);

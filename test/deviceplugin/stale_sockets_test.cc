@@ -34,7 +34,10 @@ void MakeDeadSocket(const std::string& path) { const Fd closed = MakeSocket(path
 
 TEST_CASE("R7: the socket of an agent that was killed is removed", "[deviceplugin]") {
   TempDir dir;
-  const std::string dead = dir.path() + "/" + SocketName("nvidia.com/X", 0xdeadbeef, 12);
+  std::string name = SocketName("nvidia.com/X", 0xdeadbeef, 12);
+  const bool killed_before_it_listened = GENERATE(false, true);
+  if (killed_before_it_listened) name[0] = '.';
+  const std::string dead = dir.path() + "/" + name;
   MakeDeadSocket(dead);
   const StaleSockets stale = RemoveStaleSockets(dir.path());
   CHECK(stale.removed == std::vector<std::string>{dead});
@@ -50,6 +53,12 @@ TEST_CASE("R7: nothing else is removed", "[deviceplugin]") {
     const Fd alive = MakeSocket(ours);
     CHECK(RemoveStaleSockets(dir.path()).removed.empty());
     CHECK(fs::exists(ours));
+  }
+  SECTION("one under its hidden name that somebody listens on") {
+    const std::string hidden = dir.path() + "/.fio-01234567-89abcdef-1.sock";
+    const Fd alive = MakeSocket(hidden);
+    CHECK(RemoveStaleSockets(dir.path()).removed.empty());
+    CHECK(fs::exists(hidden));
   }
   SECTION("one whose queue is full") {
     const Fd alive = MakeSocket(ours);
@@ -86,6 +95,9 @@ TEST_CASE("R7: nothing else is removed", "[deviceplugin]") {
         "vfio-0123456-789abcdef-1.sock",
         "vfio-01234567-89abcdef-1.sock.old",
         "xvfio-01234567-89abcdef-1.sock",
+        ".vfio-01234567-89abcdef-1.sock",
+        "fio-01234567-89abcdef-1.sock",
+        ".fio-01234567-89abcdef.sock",
         "vfio-01234567-89abcdef.sock",
         "vfio-.sock",
     };

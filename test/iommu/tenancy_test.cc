@@ -116,30 +116,62 @@ TEST_CASE("R30: fatal PCIe errors make a unit unhealthy until they are taken not
   gpu.aer_fatal = Fact<uint64_t>(3);
   NoteFatal(board.facts, board.custody.fatal_before);
   CHECK(board.States() == "ready ready unhealthy");
-  CHECK_THAT(board.Units()[2].reason, Catch::StartsWith("aer-fatal: 0000:91:00.0 (10de:2330, "
-                                                        "driver vfio-pci) has had 1 fatal"));
+  CHECK(board.Units()[2].reason ==
+        "aer-fatal: 1 fatal PCIe errors (AER) at 0000:91:00.0 (10de:2330, driver vfio-pci) or its "
+        "root port, since it was looked at first");
   gpu.aer_fatal = Fact<uint64_t>(0);  // another card, or a reset count
   NoteFatal(board.facts, board.custody.fatal_before);
   CHECK(board.States() == "ready ready ready");
 }
 
-TEST_CASE("a unit is ready with the group's node and the container's, or with cdevs and /dev/iommu",
+TEST_CASE("R30: what a root port counts makes the units below it unhealthy, and no others",
           "[iommu]") {
   Board board;
-  const auto first = [&] { return board.Units()[0].state; };
-  board.facts.vfio_nodes.erase("vfio");
-  CHECK(first() == UnitState::kUnhealthy);
-  CHECK(board.Units()[0].reason == "node-missing: /dev/vfio/vfio is not there");
-  board.facts.vfio_nodes.erase("17");
-  CHECK(board.Units()[0].reason == "node-missing: /dev/vfio/17 is not there");
+  board.facts = Node({Bridge("0000:00:01.0", 1), Gpu("0000:3b:00.0", 17, "vfio-pci"),
+                      Gpu("0000:91:00.0", 18, "vfio-pci")});
+  Find(board.facts, "0000:3b:00.0").path = {At("0000:00:01.0")};
+  Find(board.facts, "0000:00:01.0").aer_fatal = Fact<uint64_t>(7);
+  NoteFatal(board.facts, board.custody.fatal_before);
+  CHECK(board.States() == "ready ready");
+  Find(board.facts, "0000:00:01.0").aer_fatal = Fact<uint64_t>(8);
+  NoteFatal(board.facts, board.custody.fatal_before);
+  CHECK(board.States() == "unhealthy ready");
+  CHECK_THAT(board.Units()[0].reason, Catch::Contains("1 fatal PCIe errors (AER) at 0000:3b:00.0"));
+  // Taken anew, it begins with what is counted now.
+  Find(board.facts, "0000:3b:00.0").driver = "nvidia";
+  NoteFatal(board.facts, board.custody.fatal_before);
+  Find(board.facts, "0000:3b:00.0").driver = "vfio-pci";
+  NoteFatal(board.facts, board.custody.fatal_before);
+  CHECK(board.States() == "ready ready");
+}
+
+TEST_CASE("R30: a unit needs its group's node and the container's, whatever cdevs there are",
+          "[iommu]") {
+  Board board;
   Find(board.facts, "0000:3b:00.0").vfio_cdev = "vfio0";
   Find(board.facts, "0000:5e:00.0").vfio_cdev = "vfio1";
   board.facts.vfio_nodes.insert({"devices/vfio0", "devices/vfio1"});
-  CHECK(first() == UnitState::kUnhealthy);
   board.facts.iommu_node = true;
-  CHECK(first() == UnitState::kReady);
+  board.facts.vfio_nodes.erase("17");
+  CHECK(board.Units()[0].reason == "node-missing: /dev/vfio/17 is not there");
+  board.policy.iommufd = true;  // guests go by cdevs
+  CHECK(board.Units()[0].state == UnitState::kReady);
   board.facts.vfio_nodes.erase("devices/vfio1");
-  CHECK(first() == UnitState::kUnhealthy);
+  CHECK(board.Units()[0].state == UnitState::kUnhealthy);
+  board.policy.iommufd = false;
+  board.facts.vfio_nodes.insert("17");
+  board.facts.vfio_nodes.erase("vfio");
+  CHECK(board.Units()[0].reason == "node-missing: /dev/vfio/vfio is not there");
+}
+
+TEST_CASE("a kernel without group nodes serves by cdevs and /dev/iommu alone", "[iommu]") {
+  Board board;
+  board.facts.vfio_nodes = {"devices/vfio0", "devices/vfio1"};
+  Find(board.facts, "0000:3b:00.0").vfio_cdev = "vfio0";
+  Find(board.facts, "0000:5e:00.0").vfio_cdev = "vfio1";
+  CHECK(board.Units()[0].state == UnitState::kUnhealthy);
+  board.facts.iommu_node = true;
+  CHECK(board.Units()[0].state == UnitState::kReady);
 }
 
 // A grant of the unit 0000:3b:00.0, one second after the epoch.
@@ -160,6 +192,12 @@ TEST_CASE("a grant is settled by the kubelet's list, or ten seconds after nobody
   CHECK(OpenAfter(nobody, 11).empty());
   CHECK(OpenAfter(pod, 2).empty());
   CHECK(OpenAfter(pod, 0).size() == 1);  // the list is older than the grant
+}
+
+TEST_CASE("a grant that no pod has stays while a process has the group open", "[iommu]") {
+  Tenancy init;  // the kubelet does not tell of init containers
+  init.open[17] = {{.pid = 4711, .command = "init"}};
+  CHECK(OpenAfter(init, 1000).size() == 1);
 }
 
 TEST_CASE("a kubelet that does not answer settles nothing", "[iommu]") {

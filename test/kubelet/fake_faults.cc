@@ -17,6 +17,10 @@ void FakeKubelet::RefuseRegister(std::string text) {
   refuse_register_ = std::move(text);
 }
 
+void FakeKubelet::HidePods(bool hidden) { pods_->Hide(hidden); }
+
+int FakeKubelet::PodLists() const { return pods_->lists(); }
+
 void FakeKubelet::SilencePodResources(bool silent) { pods_->Silence(silent); }
 
 void FakeKubelet::RefusePodResources(std::string text) { pods_->Refuse(std::move(text)); }

@@ -68,7 +68,9 @@ size_t FakeResource::Healthy() const {
 FakeKubelet::FakeKubelet(Options options)
     : options_(WithClock(std::move(options))),
       pods_(options_.root_dir.empty() ? nullptr : std::make_unique<FakePods>(options_.root_dir)),
-      service_(std::make_unique<Service>(*this)) {}
+      service_(std::make_unique<Service>(*this)) {
+  if (pods_ != nullptr) pods_->TellAllocatable([this] { return AllocatableIds(); });
+}
 
 FakeKubelet::~FakeKubelet() { Stop(); }
 

@@ -104,6 +104,8 @@ class FakeKubelet {
   void HoldDisconnects(bool hold);        // the end of a stream is noticed only afterwards
   // Called within each Register after the options, before the answer.
   void DuringRegister(std::function<void(Stub& plugin)> probe);
+  void HidePods(bool hidden);             // lists none, as long as it has not heard of them itself
+  int PodLists() const;                   // how often it was asked for its pods
   void SilencePodResources(bool silent);  // the call is taken, but never answered
   void RefusePodResources(std::string text);
 
@@ -127,6 +129,11 @@ class FakeKubelet {
   std::vector<FakeRegisterCall> RegisterCalls() const;
   // As in the Node's status, which keeps the name of a resource that is forgotten.
   std::map<std::string, FakeCapacity> Capacity();
+  // The healthy units, by resource: what PodResources' GetAllocatableResources tells.
+  std::map<std::string, std::vector<std::string>> AllocatableIds() const;
+  // Drops the resource's newest plugin without a word to it, as kubelets up to 1.36 do with a new
+  // plugin when an old one's stream ends: its devices are unhealthy, its stream stays open.
+  void DropSilently(const std::string& resource);
   // What a pod's status says of a device: found by its id alone, and healthy where no list has it.
   bool PodStatusHealthy(const std::string& id) const;
 

@@ -40,6 +40,12 @@ class FakePods::Service final : public v1::PodResourcesLister::Service {
     grpc::Status admitted = pods_.Admit(*context);
     return admitted.ok() ? pods_.List(*response) : admitted;
   }
+  grpc::Status GetAllocatableResources(grpc::ServerContext* context,
+                                       const v1::AllocatableResourcesRequest*,
+                                       v1::AllocatableResourcesResponse* response) override {
+    grpc::Status admitted = pods_.Admit(*context);
+    return admitted.ok() ? pods_.FindAllocatable(*response) : admitted;
+  }
   grpc::Status Get(grpc::ServerContext* context, const v1::GetPodResourcesRequest* request,
                    v1::GetPodResourcesResponse* response) override {
     grpc::Status admitted = pods_.Admit(*context);
@@ -101,6 +107,21 @@ bool FakePods::Remove(const std::string& pod_namespace, const std::string& pod) 
   return pods_.erase({pod_namespace, pod}) == 1;
 }
 
+void FakePods::TellAllocatable(std::function<Allocatable()> allocatable) {
+  const std::unique_lock lock(mutex_);
+  allocatable_ = std::move(allocatable);
+}
+
+void FakePods::Hide(bool hidden) {
+  const std::unique_lock lock(mutex_);
+  hidden_ = hidden;
+}
+
+int FakePods::lists() const {
+  const std::unique_lock lock(mutex_);
+  return lists_;
+}
+
 void FakePods::Silence(bool silent) {
   const std::unique_lock lock(mutex_);
   silent_ = silent;
@@ -127,7 +148,24 @@ grpc::Status FakePods::Admit(const grpc::ServerContext& context) {
 
 grpc::Status FakePods::List(v1::ListPodResourcesResponse& response) const {
   const std::unique_lock lock(mutex_);
+  ++lists_;
+  if (hidden_) return grpc::Status::OK;
   for (const auto& pod : pods_) *response.add_pod_resources() = MakePod(pod);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakePods::FindAllocatable(v1::AllocatableResourcesResponse& response) const {
+  std::function<Allocatable()> tell;
+  {
+    const std::unique_lock lock(mutex_);
+    tell = allocatable_;
+  }
+  if (tell == nullptr) return {grpc::StatusCode::UNIMPLEMENTED, "this kubelet does not tell"};
+  for (const auto& [resource, ids] : tell()) {
+    v1::ContainerDevices& entry = *response.add_devices();
+    entry.set_resource_name(resource);
+    entry.mutable_device_ids()->Add(ids.begin(), ids.end());
+  }
   return grpc::Status::OK;
 }
 

@@ -4,6 +4,7 @@
 #include <grpcpp/server.h>
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,6 +37,15 @@ class FakePods {
   // False where there is no such pod.
   bool Remove(const std::string& pod_namespace, const std::string& pod);
 
+  // What GetAllocatableResources answers from now on; asked on the server's threads. Until then
+  // the method is not implemented, as on old kubelets.
+  using Allocatable = std::map<std::string, std::vector<std::string>>;  // ids by resource
+  void TellAllocatable(std::function<Allocatable()> allocatable);
+
+  // Lists no pod for the time being, as a kubelet that has not heard of its pods yet.
+  void Hide(bool hidden);
+  // How often List was answered.
+  int lists() const;
   void Silence(bool silent);
   void Refuse(std::string text);
 
@@ -46,6 +56,7 @@ class FakePods {
   using PodName = std::pair<std::string, std::string>;              // namespace, name
 
   grpc::Status Admit(const grpc::ServerContext& context);
+  grpc::Status FindAllocatable(v1::AllocatableResourcesResponse& response) const;
   grpc::Status List(v1::ListPodResourcesResponse& response) const;
   grpc::Status FindPod(const PodName& name, v1::GetPodResourcesResponse& response) const;
 
@@ -58,7 +69,10 @@ class FakePods {
   std::condition_variable changed_;
   bool stopping_ = false;
   bool silent_ = false;
+  bool hidden_ = false;
+  mutable int lists_ = 0;
   std::string refuse_;
+  std::function<Allocatable()> allocatable_;
   std::map<PodName, Containers> pods_;
 };
 

@@ -131,6 +131,27 @@ std::map<std::string, FakeCapacity> FakeKubelet::Capacity() {
   return capacity;
 }
 
+std::map<std::string, std::vector<std::string>> FakeKubelet::AllocatableIds() const {
+  const std::unique_lock lock(mutex_);
+  std::map<std::string, std::vector<std::string>> ids;
+  for (const auto& [name, resource] : resources_) {
+    for (const auto& [id, device] : resource.devices) {
+      if (device.healthy) ids[name].push_back(id);
+    }
+  }
+  return ids;
+}
+
+void FakeKubelet::DropSilently(const std::string& name) {
+  const std::unique_lock lock(mutex_);
+  FakeResource& resource = resources_.at(name);
+  resource.stopped = true;
+  resource.stopped_at = options_.clock();
+  for (auto& entry : resource.devices) entry.second.healthy = false;
+  connected_[name].clear();
+  changed_.notify_all();
+}
+
 bool FakeKubelet::PodStatusHealthy(const std::string& id) const {
   const std::unique_lock lock(mutex_);
   for (const auto& entry : resources_) {

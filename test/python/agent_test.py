@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 import grpc
-from kubelet import ALLOCATE, OPTIONS, POD_GET, POD_LIST, PREFERRED, PRE_START, REGISTER, Kubelet
+from kubelet import ALLOCATE, OPTIONS, POD_ALLOCATABLE, POD_GET, POD_LIST, PREFERRED, PRE_START, REGISTER, Kubelet
 from proto import deviceplugin_v1beta1_pb2 as api
 from wire import decode, encode
 
@@ -98,7 +98,8 @@ class AgentTest(unittest.TestCase):
 
     def test_r4_it_asks_the_kubelet_for_its_own_methods_only(self):
         self.assertEqual(set(self.kubelet.registration.asked), {REGISTER})
-        self.assertLessEqual(set(self.kubelet.pod_resources.asked), {POD_LIST, POD_GET})
+        self.assertLessEqual(set(self.kubelet.pod_resources.asked),
+                             {POD_LIST, POD_GET, POD_ALLOCATABLE})
         self.assertIn(POD_LIST, self.kubelet.pod_resources.asked)
 
     def test_r4_it_serves_no_other_package(self):

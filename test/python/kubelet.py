@@ -17,6 +17,7 @@ PREFERRED = "/v1beta1.DevicePlugin/GetPreferredAllocation"
 PRE_START = "/v1beta1.DevicePlugin/PreStartContainer"
 POD_LIST = "/v1.PodResourcesLister/List"
 POD_GET = "/v1.PodResourcesLister/Get"
+POD_ALLOCATABLE = "/v1.PodResourcesLister/GetAllocatableResources"
 
 
 class Recorder(grpc.GenericRpcHandler):

@@ -66,6 +66,29 @@ TEST_CASE("the directories are watched from the moment they are made, and after 
   }
 }
 
+TEST_CASE("R30: directories that are replaced while events are lost are watched afterwards",
+          "[sysfs]") {
+  Watched node;
+  fs::create_directories(node.dev / "vfio/devices");
+  NodeWatch watch(node.tree);
+  int queue = 0;
+  std::ifstream("/proc/sys/fs/inotify/max_queued_events") >> queue;
+  REQUIRE(queue > 0);
+  for (int i = 0; i <= queue / 2; ++i) {
+    node.Touch("vfio/26");
+    fs::remove(node.dev / "vfio/26");
+  }
+  fs::remove_all(node.dev / "vfio");
+  fs::create_directories(node.dev / "vfio/devices");
+  CHECK(Watched::Woken(watch));
+  while (Watched::Woken(watch)) {  // by the end of the old watches
+  }
+  node.Touch("vfio/26");
+  CHECK(Watched::Woken(watch));
+  node.Touch("vfio/devices/vfio0");
+  CHECK(Watched::Woken(watch));
+}
+
 TEST_CASE("no link out of the root is followed to be watched", "[sysfs]") {
   Watched node;
   const fs::path outside = node.fake.root().string() + "-outside";

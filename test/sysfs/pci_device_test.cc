@@ -207,6 +207,18 @@ TEST_CASE("a second function is of a multifunction device whatever its header sa
   CHECK(Read(fake, "0000:3b:00.1").config.multifunction);
 }
 
+TEST_CASE("R30: a root port counts the fatal errors below it", "[sysfs]") {
+  FakeTree fake;
+  fake.Add({.address = "0000:00:01.0",
+            .class_code = "0x060400",
+            .driver = "pcieport",
+            .group = 1,
+            .config = PortConfig(PcieType::kRootPort)});
+  CHECK(fake.Facts().devices[0].aer_fatal.absent());
+  fake.Attribute("0000:00:01.0", "aer_rootport_total_err_fatal", "2");
+  CHECK(fake.Facts().devices[0].aer_fatal.is(2));
+}
+
 TEST_CASE("R30: fatal AER errors are counted of what is with a vfio driver", "[sysfs]") {
   FakeTree fake;
   fake.Add({.address = "0000:3b:00.0", .driver = "vfio-pci", .group = 1});

@@ -42,7 +42,8 @@ find_tools() {
 }
 
 find_programs() {
-  programs=("$build/vfio-agent" "$build/test/kubelet/fake-kubelet" "$work/vfio-probe" "$work/json-lines")
+  programs=("$build/vfio-agent" "$build/test/kubelet/fake-kubelet" "$work/vfio-probe"
+    "$work/json-lines" "$work/plugin-call")
   fakepci=$work/fakepci.so
   local program
   for program in "${programs[@]}" "$fakepci"; do

@@ -65,3 +65,18 @@ expect_ask() {
   ask "$@"
   grep -qxF ok=true "$TMP/lines" || fail "kubelet: $*: $answer"
 }
+
+# expect_health ADDRESS=HEALTH...: what the kubelet has heard of each.
+expect_health() {
+  ask list
+  for unit; do expect_line "resources.nvidia.com/chosen.devices[${unit%%=*}].health=${unit#*=}"; done
+}
+
+# expect_not_given TEXT COMMAND...: the plugin refuses the kubelet's call, with the text.
+expect_not_given() {
+  text=$1
+  shift
+  ask "$@"
+  grep -qxF ok=false lines || fail "'$*' was answered"
+  case $answer in *"$text"*) ;; *) fail "'$*' was refused without '$text': $answer" ;; esac
+}

@@ -7,7 +7,7 @@
 # and what a case loads.
 host_modules=(e1000e e1000 snd_hda_intel snd_hda_codec_generic nvme virtio_pci ext4 crc32c_generic)
 vfio_modules=(vfio vfio_iommu_type1 vfio_pci)
-case_modules=(bochs)
+case_modules=(bochs aer_inject)
 
 # new_stage FILE: a folder beside FILE that becomes the guest's root, so all may enter it.
 new_stage() {

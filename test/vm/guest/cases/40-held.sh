@@ -161,6 +161,7 @@ check "with onExit: release SIGTERM gives back what nobody holds and leaves the 
 zero_writes() {
   select_devices "$LONE_NIC"
   serve_chosen
+  expect_ask pod default guest compute nvidia.com/chosen "$LONE_NIC"
   hold "$LONE_NIC"
   count_writes
   stop_daemon

@@ -1,0 +1,35 @@
+// NFD feature file: what this node serves, as labels that node-feature-discovery puts on it. Pure.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "deviceplugin/offer.h"
+#include "sysfs/iommu_facts.h"
+
+namespace vfio_agent {
+
+// NFD ignores a file that is longer, all of it; some room is left for its first line.
+inline constexpr size_t kNfdLabelsLimit = 65536 - 128;
+
+struct NfdLabels {
+  std::string text;                   // "vfio-agent/<key>=<value>" in each line
+  std::vector<std::string> problems;  // resources that could not have their labels, and why
+};
+
+// passthrough.ready (a unit can be given to a pod), iommu (its kind, or why there is none), and for
+// each resource <name>.units and <name>.healthy, where <name> is what follows the resource's slash.
+// A unit that is listed only because a pod may have it still does not count.
+NfdLabels MakeNfdLabels(const IommuFacts& iommu, const std::vector<Offer>& offers,
+                        size_t limit = kNfdLabelsLimit);
+
+// How long a file is good for: an agent that is gone leaves no label behind for ever. One that goes
+// on reads the node, and with it writes anew what is half over, several times before.
+absl::Duration NfdValidity(absl::Duration resync);
+
+// The whole file: its labels are good until `expiry`.
+std::string NfdText(const std::string& labels, absl::Time expiry);
+
+}  // namespace vfio_agent

@@ -1,0 +1,121 @@
+// AgentStatus: what a running agent holds at one moment, as an immutable value. Everything that
+// tells of a running agent (status, metrics, health) is made of one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "deviceplugin/plugin_event.h"
+#include "iommu/claims.h"
+
+namespace vfio_agent {
+
+struct UnitStatus {
+  std::string id;
+  std::optional<int> group;
+  std::optional<int> numa_node;
+  std::string state;
+  std::string reason;
+  bool listed = false;   // the kubelet is told of it
+  bool healthy = false;  // and that it is healthy
+  std::vector<PodClaim> pods;
+  bool operator==(const UnitStatus&) const = default;
+};
+
+struct ResourceStatus {
+  std::string name;
+  std::vector<UnitStatus> units;
+  bool operator==(const ResourceStatus&) const = default;
+};
+
+struct RefusalStatus {
+  std::string code;
+  std::optional<int> group;
+  std::string address;  // may be empty
+  std::string text;
+  std::string remedy;
+  bool operator==(const RefusalStatus&) const = default;
+};
+
+struct DeviceStatus {
+  std::string address;
+  std::string vendor;
+  std::string device;
+  std::string driver;  // empty: none
+  std::optional<int> group;
+  std::optional<int> numa_node;
+  std::string resource;
+  bool operator==(const DeviceStatus&) const = default;
+};
+
+// What one picture of the node says.
+struct NodeStatus {
+  std::string iommu;
+  std::string pods_unknown;           // why it is not known which units pods have
+  std::map<std::string, int> groups;  // by verdict
+  std::vector<ResourceStatus> resources;
+  std::vector<RefusalStatus> refusals;
+  std::vector<DeviceStatus> devices;  // endpoints of selected groups
+  bool operator==(const NodeStatus&) const = default;
+};
+
+struct JobStatus {
+  int group = 0;
+  std::string state;    // "at-work", "stuck", "elsewhere"
+  std::string command;  // of a stuck one
+  std::string where;    // likewise
+  bool operator==(const JobStatus&) const = default;
+};
+
+struct PictureStatus {
+  absl::Time at = absl::UnixEpoch();  // wall clock, to the millisecond
+  absl::Duration took;
+  std::string trigger;
+  std::string error;  // why the last reading failed
+  bool operator==(const PictureStatus&) const = default;
+};
+
+struct CountStatus {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> labels;
+  uint64_t value = 0;
+  bool operator==(const CountStatus&) const = default;
+};
+
+// counts[i]: at most bounds[i] seconds and longer than the bound before; the last one: longer.
+struct TimesStatus {
+  std::string name;
+  std::vector<double> bounds;
+  std::vector<uint64_t> counts;
+  double sum_seconds = 0;
+  bool operator==(const TimesStatus&) const = default;
+};
+
+struct AgentStatus {
+  std::string version;
+  int pid = 0;
+  absl::Time started = absl::UnixEpoch();  // wall clock, to the millisecond
+  bool kubelet = false;                    // its socket is there
+  bool ready = false;  // the node was read, and every resource that has units is registered
+  std::vector<PluginStatus> plugins;
+  // Never null. Shared, since it is the large part and changes with a picture only.
+  std::shared_ptr<const NodeStatus> node = std::make_shared<const NodeStatus>();
+  std::vector<JobStatus> jobs;
+  PictureStatus picture;
+  std::vector<CountStatus> counts;
+  std::vector<TimesStatus> times;
+  // Of `node` the identity is compared: pictures that say the same are two all the same.
+  bool operator==(const AgentStatus&) const = default;
+};
+
+// The newest status, never null. From any thread.
+using StatusSource = std::function<std::shared_ptr<const AgentStatus>()>;
+
+}  // namespace vfio_agent

@@ -1,0 +1,160 @@
+// A status as a value: what it is made of, and how it is printed.
+#include "agent/status.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <sstream>
+
+#include "agent/status_book.h"
+#include "deviceplugin/status_message.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr char kResource[] = "nvidia.com/GH100_H100_SXM5_80GB";
+const absl::Time kStart = absl::FromUnixSeconds(1'800'000'000);
+
+UnitStatus ListedUnit(const std::string& id, bool healthy, const std::string& reason = "") {
+  return {.id = id,
+          .group = 29,
+          .numa_node = 1,
+          .state = healthy ? "ready" : "unhealthy",
+          .reason = reason,
+          .listed = true,
+          .healthy = healthy};
+}
+
+NodeStatus NodeWith(std::vector<UnitStatus> units) {
+  NodeStatus node;
+  node.resources = {{.name = kResource, .units = std::move(units)}};
+  return node;
+}
+
+AgentStatus Full() {
+  AgentStatus status;
+  status.version = "0.1.0";
+  status.pid = 4711;
+  status.started = kStart;
+  status.kubelet = true;
+  status.ready = true;
+  NodeStatus node = NodeWith({ListedUnit("0000:11:00.0", true)});
+  node.iommu = "on";
+  node.pods_unknown = "the kubelet does not answer";
+  node.groups = {{"bound", 1}, {"refused", 1}};
+  node.resources[0].units[0].pods = {{"team", "vm", "compute", kResource, "0000:11:00.0"}};
+  node.refusals = {{.code = "foreign-member",
+                    .group = 3,
+                    .address = "0000:02:00.0",
+                    .text = std::string(200, 'x'),
+                    .remedy = "move it"},
+                   {.code = "iommu-off", .text = "off", .remedy = "on"}};
+  node.devices = {{.address = "0000:11:00.0", .vendor = "10de", .device = "2330", .group = 29}};
+  status.node = std::make_shared<const NodeStatus>(std::move(node));
+  status.plugins = {{.resource = kResource,
+                     .registered = true,
+                     .units = 1,
+                     .streams = 1,
+                     .socket = "/var/lib/kubelet/device-plugins/vfio-1.sock"}};
+  status.jobs = {{.group = 4, .state = "stuck", .command = "echo 1 > unbind", .where = "wait"}};
+  status.picture = {.at = kStart + absl::Seconds(90),
+                    .took = absl::Milliseconds(3),
+                    .trigger = "uevent",
+                    .error = ""};
+  status.counts = {{.name = "binds", .labels = {{"result", "ok"}, {"code", ""}}, .value = 2}};
+  status.times = {
+      {.name = "bind_duration", .bounds = {1, 2}, .counts = {1, 0, 1}, .sum_seconds = 9}};
+  return status;
+}
+
+TEST_CASE("a status that goes over the socket arrives as it was", "[status]") {
+  const AgentStatus before = Full();
+  AgentStatus after = FromMessage(ToMessage(before));
+  CHECK(*after.node == *before.node);
+  after.node = before.node;  // of which only the identity is compared
+  CHECK(after == before);
+}
+
+TEST_CASE("status says in a table of 100 columns which pod of which namespace has a unit",
+          "[status]") {
+  const std::string text = StatusToText(Full(), kStart + absl::Seconds(100), false);
+  INFO(text);
+  CHECK_THAT(text, Catch::Contains("up 1m40s: ready"));
+  CHECK_THAT(text, Catch::Contains("last reading: 10s ago (uevent)"));
+  CHECK_THAT(text, Catch::Contains("pod team/vm (conta"));
+  CHECK_THAT(text, Catch::Contains("foreign-member"));
+  CHECK_THAT(text, Catch::Contains("stuck"));
+  const std::string tables = text.substr(text.find("\n\n"));
+  std::istringstream lines(tables);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
+}
+
+TEST_CASE("the wide status cuts nothing, and has sockets and counts", "[status]") {
+  const std::string text = StatusToText(Full(), kStart, true);
+  CHECK_THAT(text, Catch::Contains("pod team/vm (container compute)"));
+  CHECK_THAT(text, Catch::Contains(std::string(200, 'x')));
+  CHECK_THAT(text, Catch::Contains("vfio-1.sock"));
+  CHECK_THAT(text, Catch::Contains("result=ok"));
+}
+
+TEST_CASE("the status document has a schema, and pods with their namespace", "[status]") {
+  const Json json = StatusToJson(Full());
+  CHECK(json.at("schema") == "vfio-agent/status/v1");
+  const Json& unit = json.at("resources").at(0).at("units").at(0);
+  CHECK(unit.at("pods").at(0).at("namespace") == "team");
+  CHECK(unit.at("pods").at(0).at("pod") == "vm");
+  CHECK(json.at("refusals").at(1).at("group").is_null());
+  CHECK(json.at("started") == "2027-01-15T08:00:00.000Z");
+}
+
+TEST_CASE("a unit that another takes away is drift, and one that a pod takes is not", "[status]") {
+  const NodeStatus before =
+      NodeWith({ListedUnit("0000:11:00.0", true), ListedUnit("0000:12:00.0", true)});
+  const NodeStatus now =
+      NodeWith({ListedUnit("0000:11:00.0", false, "driver-changed: nvidia has it"),
+                ListedUnit("0000:12:00.0", false, "group-split: a pod has its sibling")});
+  CHECK(FindDrift(before, now) == std::vector<std::string>{"driver-changed"});
+  CHECK(FindDrift(now, now).empty());
+}
+
+TEST_CASE("a turn in which nothing is new publishes nothing", "[status]") {
+  StatusBook book;
+  book.Turned({}, absl::FromUnixSeconds(1));
+  const auto first = book.Newest();
+  book.Turned({}, absl::FromUnixSeconds(2));
+  CHECK(book.Newest() == first);
+  book.ConfigRead(false);
+  book.Turned({}, absl::FromUnixSeconds(3));
+  CHECK(book.Newest() != first);
+  CHECK(std::ranges::any_of(book.Newest()->counts, [](const CountStatus& count) {
+    return count.name == kConfigReloads && count.value == 1;
+  }));
+}
+
+TEST_CASE(
+    "the loop is hung once it has not turned for twice the resync, and half a minute at least",
+    "[status]") {
+  CHECK(LoopLimit(absl::Seconds(1)) == absl::Seconds(30));
+  CHECK(LoopLimit(absl::Minutes(1)) == absl::Minutes(2));
+  StatusBook book;
+  const absl::Time turn = absl::FromUnixSeconds(1000);
+  book.Turned({.limit = LoopLimit(absl::Minutes(1))}, turn);
+  CHECK(book.Ailment(turn + absl::Minutes(2)).empty());
+  CHECK_THAT(book.Ailment(turn + absl::Seconds(125)), Catch::Contains("not turned for 2m5s"));
+}
+
+TEST_CASE("an agent is not ready before it has read the node, whatever is registered", "[status]") {
+  StatusBook book;
+  book.Turned({.all_registered = true}, absl::FromUnixSeconds(1));
+  CHECK_FALSE(book.Newest()->ready);
+  book.PictureTaken("start", absl::Milliseconds(1), "sys: no such directory");
+  book.Turned({.all_registered = true}, absl::FromUnixSeconds(1));
+  CHECK_FALSE(book.Newest()->ready);
+  CHECK(book.Newest()->picture.error == "sys: no such directory");
+  book.PictureTaken("again", absl::Milliseconds(1), "");
+  book.Turned({.all_registered = true}, absl::FromUnixSeconds(1));
+  CHECK(book.Newest()->ready);
+  CHECK(book.Newest()->picture.error.empty());
+}
+
+}  // namespace
+}  // namespace vfio_agent
