@@ -38,6 +38,9 @@ std::string RefusalText(const Refusal& refusal, const std::string& indent);
 // for one that cannot be read, NotFound for one that fits nothing.
 absl::StatusOr<std::vector<const GroupPlan*>> FindTargets(
     const Picture& picture, const std::vector<std::string>& selectors);
+// Of a unit: the pods that have it, else `reason`. "team/vm", and `wide` "pod team/vm (container
+// compute)".
+std::string WhoOrWhy(const std::vector<PodClaim>& pods, const std::string& reason, bool wide);
 // Model name or "".
 std::string ModelOf(const Picture& picture, const PciDevice& device);
 

@@ -42,7 +42,10 @@ void Outlets::OpenMetrics(const std::string& listen) {
                         server.status().message()));
   }
   metrics_ = *std::move(server);
-  Add(absl::StrFormat("metrics are served on %s, port %d", listen, metrics_->port()));
+  // Where the kernel was to choose one, nobody knows it yet.
+  if (listen.ends_with(":0")) {
+    Add(absl::StrFormat("metrics are served on %s, port %d", listen, metrics_->port()));
+  }
 }
 
 void Outlets::Add(std::string note) {

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "agent/commands.h"
 #include "agent/status.h"
 #include "agent/table.h"
 
@@ -114,16 +115,6 @@ std::string Summary(const AgentStatus& status, absl::Time now) {
   return text;
 }
 
-// Who has the unit, else why it is not ready.
-std::string WhoOrWhy(const UnitStatus& unit) {
-  std::vector<std::string> pods;
-  for (const PodClaim& pod : unit.pods) {
-    pods.push_back(
-        absl::StrFormat("pod %s/%s (container %s)", pod.pod_namespace, pod.pod, pod.container));
-  }
-  return pods.empty() ? unit.reason : absl::StrJoin(pods, ", ");
-}
-
 std::string Table(Rows rows, bool wide) {
   return rows.size() < 2 ? "" : "\n" + FormatTable(std::move(rows), wide ? 0 : kNarrow);
 }
@@ -144,12 +135,12 @@ Rows ResourceRows(const AgentStatus& status, bool wide) {
   return rows;
 }
 
-Rows UnitRows(const NodeStatus& node) {
+Rows UnitRows(const NodeStatus& node, bool wide) {
   Rows rows = {{"RESOURCE", "UNIT", "GROUP", "NUMA", "STATE", "WHO OR WHY"}};
   for (const ResourceStatus& resource : node.resources) {
     for (const UnitStatus& unit : resource.units) {
       rows.push_back({resource.name, unit.id, OrDash(unit.group), OrDash(unit.numa_node),
-                      unit.state, WhoOrWhy(unit)});
+                      unit.state, WhoOrWhy(unit.pods, unit.reason, wide)});
     }
   }
   return rows;
@@ -211,7 +202,7 @@ std::string StatusToText(const AgentStatus& status, absl::Time now, bool wide) {
                     job.where.empty() ? "-" : job.where, job.command});
   }
   std::string text = Summary(status, now) + Table(ResourceRows(status, wide), wide) +
-                     Table(UnitRows(*status.node), wide) + Table(std::move(refusals), wide) +
+                     Table(UnitRows(*status.node, wide), wide) + Table(std::move(refusals), wide) +
                      Table(std::move(jobs), wide);
   return wide ? text + Table(CountRows(status), true) : text;
 }

@@ -2,7 +2,9 @@
 #include <iostream>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "agent/commands.h"
+#include "iommu/condition.h"
 #include "iommu/selector.h"
 #include "sysfs/status.h"
 
@@ -88,6 +90,14 @@ absl::StatusOr<std::vector<const GroupPlan*>> FindTargets(
     }
   }
   return found;
+}
+
+std::string WhoOrWhy(const std::vector<PodClaim>& pods, const std::string& reason, bool wide) {
+  std::vector<std::string> who;
+  for (const PodClaim& pod : pods) {
+    who.push_back(wide ? Spell(pod) : absl::StrFormat("%s/%s", pod.pod_namespace, pod.pod));
+  }
+  return who.empty() ? reason : absl::StrJoin(who, ", ");
 }
 
 std::string ModelOf(const Picture& picture, const PciDevice& device) {

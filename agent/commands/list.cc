@@ -86,7 +86,7 @@ std::string ResourcesText(const Picture& picture, bool wide) {
   for (const Resource& resource : picture.plan.resources) {
     for (const Unit& unit : resource.units) {
       rows.push_back({resource.name, unit.id, GroupNumber(unit.group), Numa(unit.numa_node),
-                      std::string(Name(unit.state)), unit.reason});
+                      std::string(Name(unit.state)), WhoOrWhy(unit.pods, unit.reason, wide)});
     }
   }
   return FormatTable(std::move(rows), wide ? 0 : kNarrow);

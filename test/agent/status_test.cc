@@ -80,7 +80,7 @@ TEST_CASE("status says in a table of 100 columns which pod of which namespace ha
   INFO(text);
   CHECK_THAT(text, Catch::Contains("up 1m40s: ready"));
   CHECK_THAT(text, Catch::Contains("last reading: 10s ago (uevent)"));
-  CHECK_THAT(text, Catch::Contains("pod team/vm (conta"));
+  CHECK_THAT(text, Catch::Contains("  team/vm"));
   CHECK_THAT(text, Catch::Contains("foreign-member"));
   CHECK_THAT(text, Catch::Contains("stuck"));
   const std::string tables = text.substr(text.find("\n\n"));
