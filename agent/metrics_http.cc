@@ -1,15 +1,12 @@
 #include "agent/metrics_http.h"
 
-#include <arpa/inet.h>
 #include <civetweb.h>
 #include <dlfcn.h>
 
 #include <array>
-#include <cctype>
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "agent/metrics.h"
 
@@ -98,28 +95,6 @@ thread_local std::string last_words;
 decltype(&mg_get_request_info) request_info = nullptr;
 
 }  // namespace
-
-absl::Status CheckListen(const std::string& listen) {
-  if (listen.empty()) return absl::OkStatus();
-  const size_t colon = listen.rfind(':');
-  int port = -1;
-  std::array<unsigned char, sizeof(in6_addr)> unused = {};
-  bool good = colon != std::string::npos && colon + 1 < listen.size() &&
-              std::isdigit(static_cast<unsigned char>(listen[colon + 1])) != 0 &&
-              absl::SimpleAtoi(listen.substr(colon + 1), &port) && port <= 65535;
-  std::string host = good ? listen.substr(0, colon) : "";
-  if (good && host.starts_with('[') && host.ends_with(']')) {
-    host = host.substr(1, host.size() - 2);
-    good = ::inet_pton(AF_INET6, host.c_str(), unused.data()) == 1;
-  } else if (good && !host.empty()) {
-    good = ::inet_pton(AF_INET, host.c_str(), unused.data()) == 1;
-  }
-  if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("'%s': want ADDRESS:PORT with a numeric address, such as 127.0.0.1:9431, "
-                      ":PORT for all addresses, or nothing",
-                      listen));
-}
 
 struct MetricsHttp::Running {
   ~Running() {

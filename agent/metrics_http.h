@@ -12,10 +12,6 @@
 
 namespace vfio_agent {
 
-// OK for "", and for "ADDRESS:PORT", "[ADDRESS]:PORT" and ":PORT" (all addresses) with a numeric
-// address; port 0 lets the kernel choose.
-absl::Status CheckListen(const std::string& listen);
-
 class MetricsHttp {
  public:
   struct Sources {

@@ -7,7 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
-#include "agent/metrics_http.h"
+#include "agent/listen_address.h"
 
 namespace vfio_agent {
 namespace {

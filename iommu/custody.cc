@@ -38,8 +38,14 @@ std::vector<std::string> PodsOf(const PodClaims& claims,
 }  // namespace
 
 void NoteBound(const NodeFacts& facts, std::set<PciAddress>& seen_bound) {
+  std::set<int> groups;
   for (const PciDevice& device : facts.devices) {
-    if (device.driver && IsVfioDriver(*device.driver)) seen_bound.insert(device.address);
+    if (device.group && device.driver && IsVfioDriver(*device.driver)) groups.insert(*device.group);
+  }
+  for (const PciDevice& device : facts.devices) {
+    if (device.group && !device.IsBridge() && groups.contains(*device.group)) {
+      seen_bound.insert(device.address);
+    }
   }
 }
 

@@ -42,8 +42,8 @@ struct Inquiry {
 struct Custody {
   Records records;
   Underway underway;
-  // Devices that this process has seen with a vfio driver: no record tells of those that it has
-  // adopted, and a pod may have them all the same.
+  // Devices of groups that this process has seen with a member on a vfio driver: no record tells of
+  // those that it has adopted, and a pod may have them all the same.
   std::set<PciAddress> seen_bound;
   // FatalErrors() of what is with a vfio driver, as it was when this process first saw it there or
   // was told to forget: more than these make a unit unhealthy.
@@ -55,7 +55,7 @@ struct Custody {
   bool operator==(const Custody&) const = default;
 };
 
-// Adds the devices that are with a vfio driver now.
+// Adds the endpoints of the groups that have one on a vfio driver now.
 void NoteBound(const NodeFacts& facts, std::set<PciAddress>& seen_bound);
 
 // Fatal PCIe errors that the kernel has counted of `endpoint`. It reads an endpoint's own status

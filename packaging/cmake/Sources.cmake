@@ -20,7 +20,7 @@ vfio_agent_library(deviceplugin
   PUBLIC vfio_agent::iommu vfio_agent::proto)
 vfio_agent_library(agent
   SOURCES agent.cc agent_jobs.cc agent_publish.cc answers.cc cdi.cc cdi_files.cc child.cc command_line.cc config.cc config_resources.cc counts.cc daemon_lock.cc event.cc
-          executor.cc explanation.cc files.cc group_lock.cc inquiry.cc job.cc jobs.cc journal.cc json.cc log.cc loop.cc nfd.cc nfd_file.cc
+          executor.cc explanation.cc files.cc group_lock.cc inquiry.cc job.cc jobs.cc journal.cc json.cc listen_address.cc log.cc loop.cc nfd.cc nfd_file.cc
           one_shot.cc override_reader.cc record_text.cc pci_class.cc plugin_report.cc report.cc retries.cc session.cc
           settings.cc signals.cc table.cc tenant_watch.cc throttle.cc transitions.cc use_reader.cc work.cc yaml.cc
           yaml_dump.cc

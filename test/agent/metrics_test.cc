@@ -1,5 +1,6 @@
 // Prometheus' text of a status, line by line.
 #include "agent/metrics.h"
+#include "agent/listen_address.h"
 
 #include <catch2/catch.hpp>
 

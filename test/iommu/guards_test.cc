@@ -256,5 +256,16 @@ TEST_CASE("a device's record keeps what it was before the first of this boot's b
   CHECK(MakeRecord(gpu, {}, "", "vfio-pci", &old, "boot").driver.empty());
 }
 
+TEST_CASE("a group can be a pod's still after the one member on vfio-pci has left the bus",
+          "[iommu]") {
+  NodeFacts facts =
+      Node({Gpu("0000:3b:00.0", 17, "nvidia"), Audio("0000:3b:00.1", 17, "vfio-pci")});
+  Custody custody = Asked();
+  NoteBound(facts, custody.seen_bound);
+  std::erase_if(facts.devices,
+                [](const PciDevice& device) { return device.address == At("0000:3b:00.1"); });
+  CHECK(CanBeHeld(custody, facts, 17));
+}
+
 }  // namespace
 }  // namespace vfio_agent

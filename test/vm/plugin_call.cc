@@ -24,6 +24,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -155,12 +157,27 @@ bool Await(Condition condition) {
   return true;
 }
 
+// True where every thread of the process has stopped: kill() only asks for it.
+bool IsStopped(pid_t process) {
+  std::error_code error;
+  const std::filesystem::directory_iterator tasks("/proc/" + std::to_string(process) + "/task",
+                                                  error);
+  if (error) return false;
+  return std::all_of(begin(tasks), end(tasks), [](const std::filesystem::directory_entry& task) {
+    std::ifstream file(task.path() / "stat");
+    std::string line;
+    std::getline(file, line);
+    const size_t name_end = line.rfind(')');
+    return name_end != std::string::npos && line.compare(name_end, 3, ") T") == 0;
+  });
+}
+
 // Stops the plugin, so that neither call can be ahead of the other, and lets it go on when both are
 // there to be read. False where they did not get there.
 bool StartBoth(pid_t plugin, Call& first, Call& second) {
   // What is left of the calls before must not be taken for these.
   if (!Await([&] { return !first.IsUnread() && !second.IsUnread(); })) return false;
-  if (::kill(plugin, SIGSTOP) != 0) return false;
+  if (::kill(plugin, SIGSTOP) != 0 || !Await([&] { return IsStopped(plugin); })) return false;
   first.Start();
   second.Start();
   const bool both = Await([&] { return first.IsUnread() && second.IsUnread(); });
