@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "absl/time/clock.h"
 #include "sysfs/status.h"
 #include "test/conformance/check.h"
 
@@ -19,6 +20,11 @@ constexpr absl::Duration kLeastPatience = absl::Seconds(12);
 // The calls so far; at least one.
 absl::StatusOr<std::vector<FakeRegisterCall>> SomeCalls(Stand& stand) {
   auto calls = stand.Calls();
+  // The list may be there before the fake kubelet has written down how its Register ended.
+  for (const absl::Time end = absl::Now() + absl::Seconds(5); calls.empty() && absl::Now() < end;) {
+    stand.kubelet().WaitFor([](const FakeResources&) { return false; }, absl::Milliseconds(5));
+    calls = stand.Calls();
+  }
   if (calls.empty()) return absl::FailedPreconditionError("no Register call");
   return calls;
 }

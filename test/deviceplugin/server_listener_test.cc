@@ -159,9 +159,12 @@ TEST_CASE("who waits while the process has no descriptor left is taken later", "
   rlimit before = {};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
   const rlimit none = {.rlim_cur = 3, .rlim_max = before.rlim_max};
-  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
-  CHECK(Connect(socket, heard.path));
+  // Sanitizers want descriptors where Catch2 compares, so nothing is compared between.
+  const bool narrowed = ::setrlimit(RLIMIT_NOFILE, &none) == 0;
+  const bool connected = Connect(socket, heard.path);
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  REQUIRE(narrowed);
+  CHECK(connected);
   CHECK(heard.WaitFor(heard.accepted, 1));
 }
 
