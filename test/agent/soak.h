@@ -112,6 +112,8 @@ class Soak {
   std::vector<std::string> Writes() const;
   // Driver, override and d3cold_allowed of every device.
   std::map<std::string, std::string> State() const;
+  // What the journal says of the spoilt ones that were taken again.
+  std::map<std::string, std::string> RecordedDrivers() const;
 
   std::mt19937 random_;
   Node node_{"mixed-8gpu"};
