@@ -1,66 +1,13 @@
 // Who has what, end to end: the daemon on a simulated node with groups of several units, and a
 // kubelet that tells its pods.
-#include <csignal>
-#include <fstream>
 #include <future>
-#include <regex>
-#include <sstream>
 
-#include "test/agent/node.h"
+#include "test/agent/boards.h"
 
 namespace vfio_agent {
 namespace {
 
 using Generation = FakeKubelet::Generation;
-using Ids = std::vector<std::string>;
-
-constexpr absl::Duration kLong = absl::Seconds(60);
-constexpr char kA[] = "0000:17:00.0";  // two of one group
-constexpr char kB[] = "0000:65:00.0";
-constexpr char kLone[] = "0000:81:00.0";
-constexpr char kBoards[] = R"(name: boards
-host: {iommu_active: true, iommu: intel}
-devices:
-- {address: "0000:17:00.0", vendor: "10de", device: "2330", class: "0x030200", driver: vfio-pci, iommu_group: 33}
-- {address: "0000:65:00.0", vendor: "10de", device: "2330", class: "0x030200", driver: vfio-pci, iommu_group: 33}
-- {address: "0000:81:00.0", vendor: "10de", device: "2330", class: "0x030200", driver: vfio-pci, iommu_group: 34}
-)";
-
-// What the kubelet sees, "A B lone": '+' healthy, '-' not, '.' not there.
-std::string Health(const FakeResources& resources, const std::string& resource = kH100) {
-  std::string health;
-  const auto found = resources.find(resource);
-  for (const char* id : {kA, kB, kLone}) {
-    if (found == resources.end() || !found->second.devices.contains(id)) {
-      health += '.';
-    } else {
-      health += found->second.devices.at(id).healthy ? '+' : '-';
-    }
-  }
-  return health;
-}
-
-struct Boards {
-  explicit Boards(Generation generation = Generation::k136)
-      : kubelet(node.StartKubelet(generation)) {}
-
-  void Start(std::vector<std::string> more = {}) {
-    daemon = std::make_unique<Daemon>(node.DaemonArguments(std::move(more)));
-  }
-  bool Sees(const std::string& health, const std::string& resource = kH100) const {
-    return kubelet->WaitFor(
-        [&](const FakeResources& resources) { return Health(resources, resource) == health; },
-        kLong);
-  }
-  absl::Status Allocate(const Ids& ids) const { return kubelet->Allocate(kH100, ids).status(); }
-  void SetPod(const Ids& ids, const std::string& resource = kH100) const {
-    kubelet->SetPod("team", "vm", "compute", resource, ids);
-  }
-
-  Node node{Node::MachineText{kBoards}};
-  std::unique_ptr<FakeKubelet> kubelet;
-  std::unique_ptr<Daemon> daemon;
-};
 
 TEST_CASE("R33: the sibling of a unit that a pod got is withheld, and comes back when the pod ends",
           "[node][grpc]") {
@@ -106,16 +53,6 @@ TEST_CASE("R33: two Allocates within a millisecond never split a group", "[node]
   CHECK(first.get() != second);
 }
 
-TEST_CASE("R51: an agent that starts finds who has what, before it offers anything",
-          "[node][grpc]") {
-  Boards boards;
-  boards.SetPod({kB});
-  boards.Start();
-  REQUIRE(boards.Sees("-++"));
-  CHECK(boards.kubelet->Resources().at(kH100).messages == 1);
-  CHECK_FALSE(boards.daemon->WaitForLine({"event=unit_held", kB, "team/vm"}, kLong).empty());
-}
-
 TEST_CASE("R51: a kubelet that does not tell its pods gets lone groups only, until it does",
           "[node][grpc]") {
   Boards boards;
@@ -142,43 +79,6 @@ TEST_CASE("R12, T1: a kubelet that has dropped the resource without a word is re
           ->WaitForLine({"event=register_failed", "counts none of its 3 healthy units"}, kLong)
           .empty());
   CHECK(boards.Allocate({kLone}).ok());
-}
-
-TEST_CASE("R14, R51: a kubelet that has restarted and lists no pod yet frees nothing",
-          "[node][grpc]") {
-  Boards boards(GENERATE(Generation::k136, Generation::k137));
-  boards.Start();
-  REQUIRE(boards.Sees("+++"));
-  REQUIRE(boards.Allocate({kA}).ok());
-  boards.SetPod({kA});
-  REQUIRE_FALSE(boards.daemon->WaitForLine({"event=unit_held", kA}, kLong).empty());
-  boards.kubelet->Stop();
-  boards.kubelet->HidePods(true);
-  REQUIRE(boards.kubelet->Start().ok());
-  REQUIRE_FALSE(boards.daemon->WaitForLine({"event=kubelet_restarted"}, kLong).empty());
-  const int lists = boards.kubelet->PodLists();
-  REQUIRE(Eventually([&] { return boards.kubelet->PodLists() >= lists + 3; }, kLong));
-  CHECK(boards.Sees("+-+"));
-  CHECK(boards.daemon->CountLines({"event=unit_free"}) == 0);
-  CHECK_FALSE(boards.Allocate({kB}).ok());
-}
-
-TEST_CASE("R28: an agent with another configuration still lists what pods have of the one before",
-          "[node][grpc]") {
-  Boards boards;
-  boards.Start();
-  REQUIRE(boards.Sees("+++"));
-  REQUIRE(boards.Allocate({kLone}).ok());
-  boards.SetPod({kLone});
-  REQUIRE_FALSE(boards.daemon->WaitForLine({"event=unit_held", kLone}, kLong).empty());
-  boards.daemon->Signal(SIGTERM);
-  REQUIRE(boards.daemon->WaitForEnd(kLong) == 0);
-  boards.Start(
-      {"--config", boards.node.dir().Write("config.yaml", "aliases: {\"10de:2330\": NEW}\n")});
-  CHECK(boards.Sees("++.", "nvidia.com/NEW"));
-  CHECK(boards.Sees("..-"));
-  REQUIRE(boards.kubelet->RemovePod("team", "vm"));
-  CHECK(boards.Sees("+++", "nvidia.com/NEW"));
 }
 
 TEST_CASE("R49: a lone group is preferred for one unit, a whole group for two", "[node][grpc]") {
@@ -231,37 +131,6 @@ TEST_CASE("R25: a resource that is renamed under a pod is offered anew once the 
   REQUIRE(boards.kubelet->RemovePod("team", "vm"));
   CHECK(boards.Sees("+++", "nvidia.com/NEW"));
   CHECK(boards.Sees("..."));
-}
-
-// What the agent before a reboot answered of the unit named a group that is another's now.
-void ChangeGroup(const Node& node, int group) {
-  const std::string path = node.state_dir() + "/answers.json";
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  REQUIRE_THAT(text.str(), Catch::Contains("\"group\": 34"));
-  std::ofstream(path) << std::regex_replace(text.str(), std::regex("\"group\": 34"),
-                                            "\"group\": " + std::to_string(group));
-}
-
-TEST_CASE("R27: a container does not start with an answer from before a change", "[node][grpc]") {
-  Boards boards;
-  boards.Start();
-  REQUIRE(boards.Sees("+++"));
-  REQUIRE(boards.Allocate({kLone}).ok());
-  CHECK(boards.kubelet->PreStart(kH100, {kLone}).ok());
-  boards.SetPod({kLone});
-  REQUIRE_FALSE(boards.daemon->WaitForLine({"event=unit_held", kLone}, kLong).empty());
-  boards.daemon->Signal(SIGTERM);
-  REQUIRE(boards.daemon->WaitForEnd(kLong) == 0);
-  ChangeGroup(boards.node, 35);
-  boards.Start();
-  REQUIRE(boards.Sees("+++"));
-  CHECK_THAT(std::string(boards.kubelet->PreStart(kH100, {kLone}).message()),
-             Catch::Contains("IOMMU group 35 then, 34 now") && Catch::Contains("delete the pod"));
-  CHECK_FALSE(boards.daemon->WaitForLine({"event=prestart_refused", kLone}, kLong).empty());
-  REQUIRE(boards.Allocate({kLone}).ok());  // a new pod
-  CHECK(boards.kubelet->PreStart(kH100, {kLone}).ok());
 }
 
 TEST_CASE("R52: what was allocated a moment ago is not released at the daemon's end",

@@ -1,0 +1,92 @@
+// Who has what over restarts of the agent, the kubelet and the machine.
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "test/agent/boards.h"
+
+namespace vfio_agent {
+namespace {
+
+using Generation = FakeKubelet::Generation;
+
+TEST_CASE("R51: an agent that starts finds who has what, before it offers anything",
+          "[node][grpc]") {
+  Boards boards;
+  boards.SetPod({kB});
+  boards.Start();
+  REQUIRE(boards.Sees("-++"));
+  CHECK(boards.kubelet->Resources().at(kH100).messages == 1);
+  CHECK_FALSE(boards.daemon->WaitForLine({"event=unit_held", kB, "team/vm"}, kLong).empty());
+}
+
+TEST_CASE("R14, R51: a kubelet that has restarted and lists no pod yet frees nothing",
+          "[node][grpc]") {
+  Boards boards(GENERATE(Generation::k136, Generation::k137));
+  boards.Start();
+  REQUIRE(boards.Sees("+++"));
+  REQUIRE(boards.Allocate({kA}).ok());
+  boards.SetPod({kA});
+  REQUIRE_FALSE(boards.daemon->WaitForLine({"event=unit_held", kA}, kLong).empty());
+  boards.kubelet->Stop();
+  boards.kubelet->HidePods(true);
+  REQUIRE(boards.kubelet->Start().ok());
+  REQUIRE_FALSE(boards.daemon->WaitForLine({"event=kubelet_restarted"}, kLong).empty());
+  const int lists = boards.kubelet->PodLists();
+  REQUIRE(Eventually([&] { return boards.kubelet->PodLists() >= lists + 3; }, kLong));
+  CHECK(boards.Sees("+-+"));
+  CHECK(boards.daemon->CountLines({"event=unit_free"}) == 0);
+  CHECK_FALSE(boards.Allocate({kB}).ok());
+}
+
+TEST_CASE("R28: an agent with another configuration still lists what pods have of the one before",
+          "[node][grpc]") {
+  Boards boards;
+  boards.Start();
+  REQUIRE(boards.Sees("+++"));
+  REQUIRE(boards.Allocate({kLone}).ok());
+  boards.SetPod({kLone});
+  REQUIRE_FALSE(boards.daemon->WaitForLine({"event=unit_held", kLone}, kLong).empty());
+  boards.daemon->Signal(SIGTERM);
+  REQUIRE(boards.daemon->WaitForEnd(kLong) == 0);
+  boards.Start(
+      {"--config", boards.node.dir().Write("config.yaml", "aliases: {\"10de:2330\": NEW}\n")});
+  CHECK(boards.Sees("++.", "nvidia.com/NEW"));
+  CHECK(boards.Sees("..-"));
+  REQUIRE(boards.kubelet->RemovePod("team", "vm"));
+  CHECK(boards.Sees("+++", "nvidia.com/NEW"));
+}
+
+// What the agent before a reboot answered of the unit named a group that is another's now.
+void ChangeGroup(const Node& node, int group) {
+  const std::string path = node.state_dir() + "/answers.json";
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  REQUIRE_THAT(text.str(), Catch::Contains("\"group\": 34"));
+  std::ofstream(path) << std::regex_replace(text.str(), std::regex("\"group\": 34"),
+                                            "\"group\": " + std::to_string(group));
+}
+
+TEST_CASE("R27: a container does not start with an answer from before a change", "[node][grpc]") {
+  Boards boards;
+  boards.Start();
+  REQUIRE(boards.Sees("+++"));
+  REQUIRE(boards.Allocate({kLone}).ok());
+  CHECK(boards.kubelet->PreStart(kH100, {kLone}).ok());
+  boards.SetPod({kLone});
+  REQUIRE_FALSE(boards.daemon->WaitForLine({"event=unit_held", kLone}, kLong).empty());
+  boards.daemon->Signal(SIGTERM);
+  REQUIRE(boards.daemon->WaitForEnd(kLong) == 0);
+  ChangeGroup(boards.node, 35);
+  boards.Start();
+  REQUIRE(boards.Sees("+++"));
+  CHECK_THAT(std::string(boards.kubelet->PreStart(kH100, {kLone}).message()),
+             Catch::Contains("IOMMU group 35 then, 34 now") && Catch::Contains("delete the pod"));
+  CHECK_FALSE(boards.daemon->WaitForLine({"event=prestart_refused", kLone}, kLong).empty());
+  REQUIRE(boards.Allocate({kLone}).ok());  // a new pod
+  CHECK(boards.kubelet->PreStart(kH100, {kLone}).ok());
+}
+
+}  // namespace
+}  // namespace vfio_agent
