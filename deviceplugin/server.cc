@@ -1,16 +1,12 @@
 #include "deviceplugin/server.h"
 
 #include <grpc/support/log.h>
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
-#include <grpcpp/server_posix.h>
 #include <sys/un.h>
 
 #include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "deviceplugin/completion.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -48,63 +44,30 @@ void SilenceGrpc() {
 }
 
 PluginServer::PluginServer(std::string path, std::unique_ptr<DevicePluginService> service,
-                           Extras extras)
-    : path_(std::move(path)), extras_(std::move(extras)), service_(std::move(service)) {}
+                           std::unique_ptr<RegistryService> registry)
+    : path_(std::move(path)), registry_(std::move(registry)), service_(std::move(service)) {}
 
 PluginServer::~PluginServer() { Shutdown(absl::InfinitePast()); }
 
 absl::StatusOr<std::unique_ptr<PluginServer>> PluginServer::Start(
     const std::string& path, std::unique_ptr<DevicePluginService> service, Extras extras) {
   std::unique_ptr<PluginServer> started(
-      new PluginServer(path, std::move(service), std::move(extras)));
-  RETURN_IF_ERROR(started->Listen());
-  return started;
-}
-
-// The server has no port of its own: gRPC takes whoever connects, without asking who it is.
-absl::Status PluginServer::Listen() {
-  grpc::ServerBuilder builder;
-  builder.RegisterService(&service_->rpc());
-  if (extras_.registry != nullptr) builder.RegisterService(&extras_.registry->rpc());
-  // A stream stays open for weeks, and a peer that pings it meanwhile means no harm: gRPC would
-  // hang up on it.
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  queue_ = builder.AddCompletionQueue();
-  lease_ = LeaseOut(*queue_);
-  server_ = builder.BuildAndStart();
-  if (server_ == nullptr) {
-    lease_.reset();
-    HandleCalls();  // a queue must be read empty before it ends
-    return absl::UnavailableError(absl::StrFormat("cannot serve %s", path_));
-  }
-  Serve();
-  auto accepted = [this](int fd) { grpc::AddInsecureChannelFromFd(server_.get(), fd); };
-  auto turned_away = [this](const RefusedPeer& peer) {
-    if (extras_.turned_away) extras_.turned_away(peer);
+      new PluginServer(path, std::move(service), std::move(extras.registry)));
+  UnixServer::Services services{.rpcs = {&started->service_->rpc()},
+                                .turned_away = std::move(extras.turned_away)};
+  if (started->registry_ != nullptr) services.rpcs.push_back(&started->registry_->rpc());
+  services.serve = [server = started.get()](const QueueLease& queue) {
+    server->service_->Serve(queue);
+    if (server->registry_ != nullptr) server->registry_->Serve(queue);
   };
-  ASSIGN_OR_RETURN(listener_, Listener::Start(path_, {std::move(accepted), turned_away}));
-  return absl::OkStatus();
-}
-
-void PluginServer::Serve() {
-  service_->Serve(lease_);
-  if (extras_.registry != nullptr) extras_.registry->Serve(lease_);
-  thread_ = std::thread([this] { HandleCalls(); });
-}
-
-void PluginServer::HandleCalls() {
-  void* tag = nullptr;
-  bool ok = false;
-  while (queue_->Next(&tag, &ok)) Completion::Proceed(tag, ok);
+  ASSIGN_OR_RETURN(started->server_, UnixServer::Start(path, std::move(services)));
+  return started;
 }
 
 void PluginServer::Shutdown(absl::Time deadline) {
   if (server_ == nullptr) return;
   EndStreams();
-  listener_.reset();
-  server_->Shutdown(absl::ToChronoTime(deadline));
-  lease_.reset();
-  thread_.join();  // ends with the last call
+  server_->Shutdown(deadline);
   server_.reset();
 }
 

@@ -5,13 +5,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "deviceplugin/listener.h"
 #include "deviceplugin/registry_service.h"
 #include "deviceplugin/service.h"
+#include "deviceplugin/unix_server.h"
 
 namespace vfio_agent {
 
@@ -51,20 +50,13 @@ class PluginServer {
   const std::string& path() const { return path_; }
 
  private:
-  PluginServer(std::string path, std::unique_ptr<DevicePluginService> service, Extras extras);
-
-  absl::Status Listen();
-  void Serve();
-  void HandleCalls();
+  PluginServer(std::string path, std::unique_ptr<DevicePluginService> service,
+               std::unique_ptr<RegistryService> registry);
 
   std::string path_;
-  Extras extras_;                                       // outlives the server
-  std::unique_ptr<DevicePluginService> service_;        // likewise
-  std::unique_ptr<grpc::ServerCompletionQueue> queue_;  // likewise
-  QueueLease lease_;                                    // held until the server has shut down
-  std::unique_ptr<grpc::Server> server_;
-  std::thread thread_;                  // sleeps in the queue while the kubelet wants nothing
-  std::unique_ptr<Listener> listener_;  // ends before the server, to which it gives connections
+  std::unique_ptr<RegistryService> registry_;     // outlives the server; null where not wanted
+  std::unique_ptr<DevicePluginService> service_;  // likewise
+  std::unique_ptr<UnixServer> server_;            // null where it has shut down
 };
 
 }  // namespace vfio_agent

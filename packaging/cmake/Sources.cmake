@@ -16,7 +16,7 @@ vfio_agent_library(deviceplugin
   SOURCES offer.cc indexed_offer.cc device_list.cc allocate.cc ledger.cc verify.cc preferred.cc published.cc
           watch_stream.cc service.cc server.cc channel.cc register_call.cc registration.cc
           kubelet_watch.cc listener.cc pod_resources.cc registry_service.cc stale_sockets.cc
-          timer_engine.cc quiet_grpc.cc status_client.cc status_message.cc status_server.cc plugin.cc plugins.cc
+          timer_engine.cc quiet_grpc.cc status_client.cc status_message.cc status_server.cc plugin.cc plugins.cc unix_server.cc
   PUBLIC vfio_agent::iommu vfio_agent::proto)
 vfio_agent_library(agent
   SOURCES agent.cc agent_jobs.cc agent_publish.cc answers.cc cdi.cc cdi_files.cc child.cc command_line.cc config.cc config_resources.cc counts.cc daemon_lock.cc event.cc
