@@ -65,7 +65,8 @@ Event PluginSeen(const PluginEvent& seen) {
   if (!seen.text.empty()) {
     event.With(event.level == Level::kInfo ? "text" : "err", seen.text);
   }
-  event.With("remedy", seen.remedy);
+  const std::string address = seen.ids.empty() ? "" : seen.ids.front();
+  event.With("remedy", seen.remedy.empty() ? RemedyIn(seen.text, address) : seen.remedy);
   if (seen.took > absl::ZeroDuration()) {
     event.With("took_us", absl::StrFormat("%d", absl::ToInt64Microseconds(seen.took)));
   }

@@ -69,6 +69,15 @@ void AddStep(const JobEvent& event, Event& line) {
 
 }  // namespace
 
+std::string RemedyIn(const std::string& text, const std::string& address) {
+  const std::optional<Code> code = FindCode(text);
+  if (!code) return "";
+  std::string remedy = Text(DefaultRemedy(*code));
+  constexpr std::string_view kPlace = "<address>";
+  const size_t at = remedy.find(kPlace);
+  return at == std::string::npos ? remedy : remedy.replace(at, kPlace.size(), address);
+}
+
 std::string RemedyOf(const JobEvent& event) {
   return event.remedy.empty() ? Text(DefaultRemedy(event.code)) : event.remedy;
 }
@@ -163,7 +172,8 @@ Event UnitSeen(const std::string& resource, const OfferedUnit& unit) {
   return event.With("resource", resource)
       .With("unit", unit.id)
       .With("group", absl::StrFormat("%d", unit.group))
-      .With("reason", unit.reason);
+      .With("reason", unit.reason)
+      .With("remedy", RemedyIn(unit.reason, unit.id));
 }
 
 Event UnitTaken(const std::string& resource, const OfferedUnit& unit, const std::string& before) {

@@ -37,6 +37,8 @@ Event JobEnded(const JobEvent& event, const std::string& drivers_now, const std:
 Event Recovered(const Job& job);  // recovered
 // What makes one failure differ from another: code, step and error.
 std::string FailureOf(const JobEvent& event);
+// What to do about what `text` says: the remedy of the code that it names, empty for none.
+std::string RemedyIn(const std::string& text, const std::string& address);
 // What to do about a failed job: its own words, else its code's.
 std::string RemedyOf(const JobEvent& event);
 Event ConfigReloaded(const std::string& file);       // config_reloaded

@@ -15,6 +15,12 @@ absl::StatusOr<Settings> SettingsOf(const Invocation& invocation, const Config& 
       {.flags = invocation.flags, .file = config.settings, .file_name = config.file_name});
 }
 
+void AddClaims(const PodClaims& more, PodClaims& claims) {
+  std::vector<PodClaim> all;
+  std::ranges::set_union(claims.list, more.list, std::back_inserter(all));
+  claims.list = std::move(all);
+}
+
 }  // namespace
 
 Session::Session(Invocation invocation, Config config, Settings settings, Tree tree)
@@ -131,6 +137,8 @@ absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes, Wish wish
   if (!question.empty()) {
     picture.custody.inquiry =
         inquirer_.Ask(tree_, picture.facts, question, picture.custody, settings_);
+    // What it does not list yet is held as well.
+    if (wish.kubelet_young) AddClaims(tenancy_->claims, picture.custody.inquiry->claims);
     picture.answered = inquirer_.answered();
   }
   picture.plan = plan();

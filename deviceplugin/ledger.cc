@@ -146,9 +146,9 @@ absl::Status Ledger::CheckUnchanged(const OfferedUnit& unit) const {
   const std::string difference = Difference(last->second, unit);
   if (difference.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrFormat(
-      "%s: the kubelet starts this container with an answer from before a change (%s): delete the "
-      "pod, and a new one gets what is there now",
-      unit.id, difference));
+      "%s: %s: the kubelet starts this container with an answer from before a change (%s): delete "
+      "the pod, and a new one gets what is there now",
+      unit.id, CodeName(Code::kGroupChanged), difference));
 }
 
 std::vector<Grant> Ledger::Grants() const {

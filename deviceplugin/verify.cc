@@ -4,12 +4,18 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "iommu/code.h"
 #include "iommu/planning.h"
 #include "sysfs/paths.h"
 #include "sysfs/tree.h"
 
 namespace vfio_agent {
 namespace {
+
+absl::Status Changed(const OfferedUnit& unit, Code code, const std::string& text) {
+  return absl::FailedPreconditionError(
+      absl::StrFormat("%s: %s: %s", unit.id, CodeName(code), text));
+}
 
 absl::Status VerifyDriver(const TreeDir& device, const OfferedUnit& unit,
                           const std::string& member) {
@@ -19,36 +25,37 @@ absl::Status VerifyDriver(const TreeDir& device, const OfferedUnit& unit,
     const bool named = std::ranges::find(unit.addresses, member) != unit.addresses.end();
     if (IsVfioDriver(*driver)) return absl::OkStatus();
     if (*driver == "pci-stub" && !named) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        absl::StrFormat("%s: %s is bound to %s", unit.id, member, *driver));
+    return Changed(unit, Code::kDriverChanged,
+                   absl::StrFormat("%s is bound to %s", member, *driver));
   }
   if (!absl::IsNotFound(driver.status())) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "%s: the driver of %s cannot be read: %s", unit.id, member, driver.status().message()));
+    return Changed(
+        unit, Code::kDriverChanged,
+        absl::StrFormat("the driver of %s cannot be read: %s", member, driver.status().message()));
   }
   if (std::ranges::find(unit.addresses, member) == unit.addresses.end()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrFormat("%s: %s is bound to no driver", unit.id, member));
-}
-
-absl::Status NoGroup(const OfferedUnit& unit, const std::string& member) {
-  return absl::FailedPreconditionError(
-      absl::StrFormat("%s: %s is in no IOMMU group now", unit.id, member));
+  return Changed(unit, Code::kDriverChanged, absl::StrFormat("%s is bound to no driver", member));
 }
 
 absl::Status VerifyGroup(const TreeDir& device, const OfferedUnit& unit,
                          const std::string& member) {
   const auto group = device.ReadLinkName("iommu_group");
-  if (!group.ok()) return NoGroup(unit, member);
+  if (!group.ok()) {
+    return Changed(unit, Code::kGroupChanged,
+                   absl::StrFormat("%s is in no IOMMU group now", member));
+  }
   if (*group == absl::StrFormat("%d", unit.group)) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrFormat("%s: %s is in IOMMU group %s now, was in %d",
-                                                       unit.id, member, *group, unit.group));
+  return Changed(
+      unit, Code::kGroupChanged,
+      absl::StrFormat("%s is in IOMMU group %s now, was in %d", member, *group, unit.group));
 }
 
 // Its directory is opened once for both links.
 absl::Status VerifyMember(const Tree& tree, const OfferedUnit& unit, const std::string& member) {
   const auto device = TreeDir::Open(tree, absl::StrFormat("%s/%s", kDevicesDir, member));
-  if (!device.ok()) return NoGroup(unit, member);
+  if (!device.ok()) {
+    return Changed(unit, Code::kDeviceGone, absl::StrFormat("%s is not on the bus", member));
+  }
   const absl::Status status = VerifyGroup(*device, unit, member);
   return status.ok() ? VerifyDriver(*device, unit, member) : status;
 }
@@ -58,8 +65,8 @@ absl::Status VerifyMember(const Tree& tree, const OfferedUnit& unit, const std::
 absl::Status VerifyUnit(const Tree& tree, const OfferedUnit& unit) {
   for (const std::string& address : unit.addresses) {
     if (std::ranges::find(unit.members, address) != unit.members.end()) continue;
-    return absl::FailedPreconditionError(
-        absl::StrFormat("%s: %s is no member of IOMMU group %d", unit.id, address, unit.group));
+    return Changed(unit, Code::kGroupChanged,
+                   absl::StrFormat("%s is no member of IOMMU group %d", address, unit.group));
   }
   for (const std::string& member : unit.members) {
     const absl::Status status = VerifyMember(tree, unit, member);
@@ -68,8 +75,8 @@ absl::Status VerifyUnit(const Tree& tree, const OfferedUnit& unit) {
   for (const std::string& node : unit.nodes) {
     const std::string_view path = node;
     if (tree.Exists(path.substr(1))) continue;  // the tree's paths are relative to its root
-    return absl::FailedPreconditionError(
-        absl::StrFormat("%s: the device node %s is missing", unit.id, node));
+    return Changed(unit, Code::kNodeMissing,
+                   absl::StrFormat("the device node %s is missing", node));
   }
   return absl::OkStatus();
 }

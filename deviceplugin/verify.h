@@ -15,8 +15,8 @@ class Tree;
 //
 // OK: every address that the answer names is on a vfio driver, every other endpoint of the group
 // is on one or on none (which the kernel accepts as well), all are still in the unit's group, and
-// the device nodes are there. Otherwise FailedPrecondition with the first thing that is not so.
-// Thread-safe.
+// the device nodes are there. Otherwise FailedPrecondition with the first thing that is not so,
+// "<unit>: <code>: …". Thread-safe.
 absl::Status VerifyUnit(const Tree& tree, const OfferedUnit& unit);
 
 }  // namespace vfio_agent

@@ -1,5 +1,6 @@
 #include "iommu/code.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -96,6 +97,18 @@ const Row& RowOf(Code code) { return kRows.at(static_cast<size_t>(code)); }
 }  // namespace
 
 std::string_view CodeName(Code code) { return RowOf(code).name; }
+
+std::optional<Code> FindCode(std::string_view text) {
+  constexpr std::string_view kEnd = ": ";
+  while (!text.empty()) {
+    const size_t end = text.find(kEnd);
+    if (end == std::string_view::npos) return std::nullopt;
+    const auto row = std::ranges::find(kRows, text.substr(0, end), &Row::name);
+    if (row != kRows.end()) return row->code;
+    text.remove_prefix(end + kEnd.size());
+  }
+  return std::nullopt;
+}
 
 std::string_view DefaultRemedy(Code code) { return RowOf(code).remedy; }
 

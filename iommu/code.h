@@ -1,6 +1,7 @@
 // Code: the closed list of refusal, warning and health codes, each with what to do about it.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 namespace vfio_agent {
@@ -45,6 +46,10 @@ enum class Code {
 
 // The spelling that logs, JSON and the operator's guide use: "foreign-member".
 std::string_view CodeName(Code code);
+
+// The code with which `text`, or a part of it after another "…: ", begins: "group-split: …".
+// nullopt for none.
+std::optional<Code> FindCode(std::string_view text);
 
 // True for codes that hinder nothing: no-reset, shared-bus-reset, acs-override.
 bool IsWarning(Code code);

@@ -39,6 +39,23 @@ TEST_CASE("R14, R51: a kubelet that has restarted and lists no pod yet frees not
   CHECK_FALSE(boards.Allocate({kB}).ok());
 }
 
+TEST_CASE("R51: nothing is written to what a pod had before its kubelet restarted",
+          "[node][grpc]") {
+  Boards boards;
+  boards.SetPod({kLone});
+  boards.Start();
+  REQUIRE(boards.Sees("+++"));
+  boards.kubelet->Stop();
+  boards.kubelet->HidePods(true);
+  REQUIRE(boards.kubelet->Start().ok());
+  REQUIRE_FALSE(boards.daemon->WaitForLine({"event=kubelet_restarted"}, kLong).empty());
+  boards.node.Control("rebind " + std::string(kLone) + " nvidia");
+  CHECK_FALSE(boards.daemon->WaitForLine({"event=group_refused", "code=held", "pod team/vm"}, kLong)
+                  .empty());
+  CHECK(boards.node.DriverOf(kLone) == "nvidia");
+  CHECK(boards.daemon->CountLines({"event=bind_started", kLone}) == 0);
+}
+
 TEST_CASE("R28: an agent with another configuration still lists what pods have of the one before",
           "[node][grpc]") {
   Boards boards;
@@ -83,7 +100,10 @@ TEST_CASE("R27: a container does not start with an answer from before a change",
   REQUIRE(boards.Sees("+++"));
   CHECK_THAT(std::string(boards.kubelet->PreStart(kH100, {kLone}).message()),
              Catch::Contains("IOMMU group 35 then, 34 now") && Catch::Contains("delete the pod"));
-  CHECK_FALSE(boards.daemon->WaitForLine({"event=prestart_refused", kLone}, kLong).empty());
+  CHECK_FALSE(
+      boards.daemon
+          ->WaitForLine({"event=prestart_refused", kLone, "group-changed: ", "remedy="}, kLong)
+          .empty());
   REQUIRE(boards.Allocate({kLone}).ok());  // a new pod
   CHECK(boards.kubelet->PreStart(kH100, {kLone}).ok());
 }

@@ -25,7 +25,8 @@ TEST_CASE("R33: the sibling of a unit that a pod got is withheld, and comes back
           .empty());
   CHECK_FALSE(boards.daemon
                   ->WaitForLine({"event=unit_unhealthy", kB,
-                                 "group-split: pod team/vm (container compute) has 0000:17:00.0"},
+                                 "group-split: pod team/vm (container compute) has 0000:17:00.0",
+                                 "remedy=\"another pod has a device of the same group"},
                                 kLong)
                   .empty());
   REQUIRE(boards.kubelet->RemovePod("team", "vm"));

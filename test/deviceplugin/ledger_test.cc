@@ -142,8 +142,9 @@ TEST_CASE("R27, T7: an answer that names what is not the unit's any more is told
   SECTION("the group's number") {
     now.group = 9;
     CHECK_THAT(std::string(after.CheckUnchanged(now).message()),
-               Catch::Contains("0000:11:00.0: the kubelet starts this container with an answer "
-                               "from before a change (IOMMU group 7 then, 9 now): delete the pod"));
+               Catch::Contains(
+                   "0000:11:00.0: group-changed: the kubelet starts this container with an answer "
+                   "from before a change (IOMMU group 7 then, 9 now): delete the pod"));
   }
   SECTION("the cdev") {
     now.nodes.back() = "/dev/vfio/devices/vfio4";

@@ -33,33 +33,35 @@ TEST_CASE("R38: whatever has changed since fails with its name", "[deviceplugin]
   node.Add(Gpu());
   SECTION("the driver of the device") {
     node.SetDriver("0000:11:00.0", "nvidia");
-    CHECK(Verify(node) == "0000:11:00.0: 0000:11:00.0 is bound to nvidia");
+    CHECK(Verify(node) == "0000:11:00.0: driver-changed: 0000:11:00.0 is bound to nvidia");
   }
   SECTION("the driver of a companion") {
     node.SetDriver("0000:11:00.1", "snd_hda_intel");
-    CHECK(Verify(node) == "0000:11:00.0: 0000:11:00.1 is bound to snd_hda_intel");
+    CHECK(Verify(node) == "0000:11:00.0: driver-changed: 0000:11:00.1 is bound to snd_hda_intel");
   }
   SECTION("no driver any more") {
     node.SetDriver("0000:11:00.0", "");
-    CHECK(Verify(node) == "0000:11:00.0: 0000:11:00.0 is bound to no driver");
+    CHECK(Verify(node) == "0000:11:00.0: driver-changed: 0000:11:00.0 is bound to no driver");
   }
   SECTION("the group") {
     node.SetGroup("0000:11:00.1", 31);
-    CHECK(Verify(node) == "0000:11:00.0: 0000:11:00.1 is in IOMMU group 31 now, was in 27");
+    CHECK(Verify(node) ==
+          "0000:11:00.0: group-changed: 0000:11:00.1 is in IOMMU group 31 now, was in 27");
   }
   SECTION("the group node") {
     node.RemoveNode("/dev/vfio/27");
-    CHECK(Verify(node) == "0000:11:00.0: the device node /dev/vfio/27 is missing");
+    CHECK(Verify(node) == "0000:11:00.0: node-missing: the device node /dev/vfio/27 is missing");
   }
   SECTION("the cdev") {
     node.RemoveNode("/dev/vfio/devices/vfio0");
-    CHECK(Verify(node) == "0000:11:00.0: the device node /dev/vfio/devices/vfio0 is missing");
+    CHECK(Verify(node) ==
+          "0000:11:00.0: node-missing: the device node /dev/vfio/devices/vfio0 is missing");
   }
 }
 
 TEST_CASE("R38: the device itself is gone", "[deviceplugin]") {
   UnitTree node;
-  CHECK(Verify(node) == "0000:11:00.0: 0000:11:00.0 is in no IOMMU group now");
+  CHECK(Verify(node) == "0000:11:00.0: device-gone: 0000:11:00.0 is not on the bus");
 }
 
 TEST_CASE("a companion without a driver, or on pci-stub, hinders nothing", "[deviceplugin]") {
@@ -68,7 +70,7 @@ TEST_CASE("a companion without a driver, or on pci-stub, hinders nothing", "[dev
   node.SetDriver("0000:11:00.1", GENERATE("", "pci-stub"));
   CHECK(Verify(node).empty());
   node.SetDriver("0000:11:00.0", "pci-stub");
-  CHECK(Verify(node) == "0000:11:00.0: 0000:11:00.0 is bound to pci-stub");
+  CHECK(Verify(node) == "0000:11:00.0: driver-changed: 0000:11:00.0 is bound to pci-stub");
 }
 
 TEST_CASE("an address that is no member of the unit's group fails", "[deviceplugin]") {
@@ -76,7 +78,8 @@ TEST_CASE("an address that is no member of the unit's group fails", "[deviceplug
   unit.members.clear();
   UnitTree node;
   node.Add(Gpu());
-  CHECK(Verify(node, unit) == "0000:11:00.0: 0000:11:00.0 is no member of IOMMU group 27");
+  CHECK(Verify(node, unit) ==
+        "0000:11:00.0: group-changed: 0000:11:00.0 is no member of IOMMU group 27");
 }
 
 }  // namespace

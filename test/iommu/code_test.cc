@@ -102,5 +102,14 @@ TEST_CASE("every code has one section in the operator's guide", "[iommu]") {
 }
 #endif
 
+TEST_CASE("the code that a text names is found behind whatever says where", "[iommu]") {
+  CHECK(FindCode("group-split: a pod has it") == Code::kGroupSplit);
+  CHECK(FindCode("nvidia.com/X: 0000:11:00.0 is not healthy: node-missing: no node") ==
+        Code::kNodeMissing);
+  CHECK(FindCode("nvidia.com/X: 0000:11:00.0: held") == std::nullopt);  // says nothing of it
+  CHECK(FindCode("the unit is withheld: wait") == std::nullopt);
+  CHECK(FindCode("") == std::nullopt);
+}
+
 }  // namespace
 }  // namespace vfio_agent

@@ -157,7 +157,6 @@ restore_machine() {
   killall -q -KILL vfio-agent
   until_true 20 no_agent || echo "!!! a vfio-agent does not end"
   [ ! -e "$TMP/later" ] || . "$TMP/later"
-  stop_counting
   read -r count <"$PCI/devices/$PHYSICAL_FUNCTION/sriov_numvfs"
   [ "$count" = 0 ] || echo 0 >"$PCI/devices/$PHYSICAL_FUNCTION/sriov_numvfs"
   for entry in $HOST_DRIVERS; do

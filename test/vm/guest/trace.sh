@@ -1,16 +1,23 @@
 # The kernel's own account of what the agent does, by its event tracing.
 
 TRACING=/sys/kernel/tracing
+BY_AGENT='if comm == "vfio-agent"'
 
-# count_calls NAME FUNCTION: counts calls of a kernel function by processes called vfio-agent.
-count_calls() {
-  echo "p:vm/$1 $2" >>"$TRACING/kprobe_events"
-  echo 'hist:keys=common_pid if comm == "vfio-agent"' >"$TRACING/events/vm/$1/trigger"
+# start_tracing: once, while nothing else runs. To arm a probe the kernel rewrites the code that it
+# runs, and an emulated processor that runs it at that moment jumps to address 0 now and then.
+# A probe is a name and the function whose calls by processes called vfio-agent it counts. The agent
+# writes to sysfs or to nothing that the first is called for.
+start_tracing() {
+  for probe in writes=kernfs_fop_write_iter opens=do_filp_open; do
+    echo "p:vm/${probe%%=*} ${probe#*=}" >>"$TRACING/kprobe_events"
+    echo "hist:keys=common_pid $BY_AGENT" >"$TRACING/events/vm/${probe%%=*}/trigger"
+  done
 }
 
-# From now on. The agent writes to sysfs or to nothing that the function is called for.
-count_writes() { count_calls writes kernfs_fop_write_iter; }
-count_opens() { count_calls opens do_filp_open; }
+# From now on.
+count() { echo "hist:keys=common_pid:clear $BY_AGENT" >>"$TRACING/events/vm/$1/trigger"; }
+count_writes() { count writes; }
+count_opens() { count opens; }
 
 # total NAME: sets `total`, the calls so far.
 total() {
@@ -21,12 +28,4 @@ total() {
 expect_no_writes() {
   total writes
   [ "$total" = 0 ] || fail "the agent wrote to sysfs $total times"
-}
-
-stop_counting() {
-  for name in writes opens; do
-    [ -e "$TRACING/events/vm/$name/trigger" ] || continue
-    echo '!hist:keys=common_pid' >"$TRACING/events/vm/$name/trigger"
-    echo "-:vm/$name" >>"$TRACING/kprobe_events"
-  done
 }

@@ -12,7 +12,8 @@ held() {
   expect_exit 0
   total writes
   [ "$total" -gt 0 ] || fail "the kernel counts no write of bind"
-  stop_counting
+  count_writes
+  expect_no_writes
   hold "$H100"
   count_writes
   expect_unchanged agent release
