@@ -5,9 +5,9 @@
 #include <iostream>
 
 #include "agent/commands.h"
+#include "agent/daemon/signals.h"
 #include "agent/exit_code.h"
 #include "agent/log.h"
-#include "agent/signals.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

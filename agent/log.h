@@ -1,7 +1,7 @@
 // The log: one line on standard error for each event. The only user of spdlog.
 #pragma once
 
-#include "agent/event.h"
+#include "agent/daemon/event.h"
 
 namespace vfio_agent {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "agent/group_lock.h"
+#include "agent/work/group_lock.h"
 #include "iommu/naming.h"
 #include "sysfs/clock.h"
 #include "sysfs/status.h"

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/config.h"
-#include "agent/inquiry.h"
-#include "agent/journal.h"
-#include "agent/settings.h"
+#include "agent/config/config.h"
+#include "agent/config/settings.h"
+#include "agent/work/inquiry.h"
+#include "agent/work/journal.h"
 #include "iommu/plan.h"
 #include "sysfs/config_space.h"
 #include "sysfs/tree.h"

@@ -3,12 +3,12 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/commands.h"
+#include "agent/daemon/report.h"
 #include "agent/exit_code.h"
 #include "agent/json.h"
 #include "agent/log.h"
-#include "agent/one_shot.h"
-#include "agent/report.h"
-#include "agent/work.h"
+#include "agent/work/one_shot.h"
+#include "agent/work/work.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

@@ -3,9 +3,9 @@
 
 #include "agent/commands.h"
 #include "agent/exit_code.h"
-#include "agent/kubevirt.h"
-#include "agent/kubevirt_diff.h"
-#include "agent/kubevirt_file.h"
+#include "agent/kubevirt/diff.h"
+#include "agent/kubevirt/file.h"
+#include "agent/kubevirt/kubevirt.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

@@ -1,7 +1,7 @@
 #include <cstdlib>
 
-#include "agent/agent.h"
 #include "agent/commands.h"
+#include "agent/daemon/agent.h"
 #include "agent/exit_code.h"
 
 namespace vfio_agent {

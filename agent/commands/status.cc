@@ -3,7 +3,7 @@
 #include "absl/time/clock.h"
 #include "agent/commands.h"
 #include "agent/exit_code.h"
-#include "agent/status.h"
+#include "agent/outlets/status.h"
 #include "deviceplugin/server.h"
 #include "deviceplugin/status_server.h"
 #include "sysfs/status.h"

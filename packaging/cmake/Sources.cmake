@@ -19,16 +19,25 @@ vfio_agent_library(deviceplugin
           timer_engine.cc quiet_grpc.cc status_client.cc status_message.cc status_server.cc plugin.cc plugins.cc unix_server.cc
   PUBLIC vfio_agent::iommu vfio_agent::proto)
 vfio_agent_library(agent
-  SOURCES agent.cc agent_jobs.cc agent_publish.cc answers.cc cdi.cc cdi_files.cc child.cc command_line.cc config.cc config_resources.cc counts.cc daemon_lock.cc event.cc
-          executor.cc explanation.cc files.cc group_lock.cc inquiry.cc job.cc jobs.cc journal.cc json.cc listen_address.cc log.cc loop.cc nfd.cc nfd_file.cc
-          one_shot.cc override_reader.cc record_text.cc pci_class.cc plugin_report.cc report.cc retries.cc session.cc
-          settings.cc signals.cc table.cc tenant_watch.cc throttle.cc transitions.cc use_reader.cc work.cc yaml.cc
-          yaml_dump.cc
-          kubevirt.cc kubevirt_diff.cc kubevirt_file.cc kubevirt_machine.cc kubevirt_text.cc
-          metrics.cc metrics_http.cc outlets.cc status.cc status_book.cc status_text.cc
+  SOURCES command_line.cc explanation.cc files.cc json.cc log.cc pci_class.cc session.cc
+          table.cc yaml_dump.cc
           commands/bind.cc commands/common.cc commands/config.cc commands/explain.cc
-          commands/kubevirt.cc
-          commands/list.cc commands/plan.cc commands/release.cc commands/run.cc commands/status.cc
+          commands/kubevirt.cc commands/list.cc commands/plan.cc commands/release.cc
+          commands/run.cc commands/status.cc
+          config/config.cc config/config_resources.cc config/listen_address.cc
+          config/settings.cc config/yaml.cc
+          daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/answers.cc
+          daemon/counts.cc daemon/daemon_lock.cc daemon/event.cc daemon/loop.cc
+          daemon/outlets.cc daemon/plugin_report.cc daemon/report.cc daemon/retries.cc
+          daemon/signals.cc daemon/tenant_watch.cc daemon/throttle.cc daemon/transitions.cc
+          kubevirt/diff.cc kubevirt/file.cc kubevirt/kubevirt.cc kubevirt/machine.cc
+          kubevirt/text.cc
+          outlets/cdi.cc outlets/cdi_files.cc outlets/metrics.cc outlets/metrics_http.cc
+          outlets/nfd.cc outlets/nfd_file.cc outlets/status.cc outlets/status_book.cc
+          outlets/status_text.cc
+          work/child.cc work/executor.cc work/group_lock.cc work/inquiry.cc work/job.cc
+          work/jobs.cc work/journal.cc work/one_shot.cc work/override_reader.cc
+          work/record_text.cc work/use_reader.cc work/work.cc
   PUBLIC vfio_agent::deviceplugin nlohmann_json::nlohmann_json ${vfio_agent_yaml_archive}
          ZLIB::ZLIB spdlog::spdlog_header_only fmt::fmt-header-only CLI11::CLI11)
 target_compile_definitions(vfio_agent_agent PRIVATE VFIO_AGENT_VERSION="${PROJECT_VERSION}")

@@ -1,4 +1,4 @@
-#include "agent/answers.h"
+#include "agent/daemon/answers.h"
 
 #include <catch2/catch.hpp>
 #include <filesystem>

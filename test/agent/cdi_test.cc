@@ -1,4 +1,4 @@
-#include "agent/cdi.h"
+#include "agent/outlets/cdi.h"
 
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "agent/cdi_files.h"
+#include "agent/outlets/cdi_files.h"
 #include "test/agent/program.h"
 
 namespace vfio_agent {

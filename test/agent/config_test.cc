@@ -1,10 +1,10 @@
-#include "agent/config.h"
+#include "agent/config/config.h"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
 
-#include "agent/settings.h"
+#include "agent/config/settings.h"
 #include "sysfs/status.h"
 #include "test/agent/program.h"
 

@@ -1,4 +1,4 @@
-#include "agent/event.h"
+#include "agent/daemon/event.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "agent/executor.h"
+#include "agent/work/executor.h"
 
 #include <catch2/catch.hpp>
 

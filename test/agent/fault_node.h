@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/journal.h"
+#include "agent/work/journal.h"
 #include "test/agent/fault_table.h"
 #include "test/agent/node.h"
 

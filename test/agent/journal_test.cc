@@ -1,4 +1,4 @@
-#include "agent/journal.h"
+#include "agent/work/journal.h"
 
 #include <catch2/catch.hpp>
 #include <filesystem>

@@ -1,11 +1,11 @@
 // Prometheus' text of a status, line by line.
-#include "agent/metrics.h"
-#include "agent/listen_address.h"
+#include "agent/outlets/metrics.h"
+#include "agent/config/listen_address.h"
 
 #include <catch2/catch.hpp>
 
-#include "agent/counts.h"
-#include "agent/metrics_http.h"
+#include "agent/daemon/counts.h"
+#include "agent/outlets/metrics_http.h"
 #include "test/agent/exposition.h"
 
 namespace vfio_agent {

@@ -1,5 +1,5 @@
 // NFD's feature file: its text, and the file in its directory.
-#include "agent/nfd.h"
+#include "agent/outlets/nfd.h"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "agent/nfd_file.h"
+#include "agent/outlets/nfd_file.h"
 #include "test/agent/program.h"
 
 namespace vfio_agent {

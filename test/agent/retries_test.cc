@@ -1,4 +1,4 @@
-#include "agent/retries.h"
+#include "agent/daemon/retries.h"
 
 #include <catch2/catch.hpp>
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "agent/group_lock.h"
+#include "agent/work/group_lock.h"
 
 namespace vfio_agent {
 namespace {

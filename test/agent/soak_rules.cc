@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "agent/group_lock.h"
+#include "agent/work/group_lock.h"
 #include "test/agent/soak.h"
 
 namespace vfio_agent {

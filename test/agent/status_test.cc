@@ -1,11 +1,11 @@
 // A status as a value: what it is made of, and how it is printed.
-#include "agent/status.h"
+#include "agent/outlets/status.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <sstream>
 
-#include "agent/status_book.h"
+#include "agent/outlets/status_book.h"
 #include "deviceplugin/status_message.h"
 
 namespace vfio_agent {

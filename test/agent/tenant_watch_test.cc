@@ -1,4 +1,4 @@
-#include "agent/tenant_watch.h"
+#include "agent/daemon/tenant_watch.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "agent/throttle.h"
+#include "agent/daemon/throttle.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,6 +1,6 @@
 // ParseAnswers: the file of answers is understood whole or not at all, and written back as it was
 // read.
-#include "agent/answers.h"
+#include "agent/daemon/answers.h"
 #include "test/fuzz/require.h"
 
 namespace vfio_agent {

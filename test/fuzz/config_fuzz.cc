@@ -1,8 +1,8 @@
 // ParseConfig: a configuration that is taken can be acted on as it is; one that is not is refused
 // with its place, and nothing is thrown.
-#include "agent/config.h"
+#include "agent/config/config.h"
 
-#include "agent/settings.h"
+#include "agent/config/settings.h"
 #include "iommu/naming.h"
 #include "test/fuzz/require.h"
 

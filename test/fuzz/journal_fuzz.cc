@@ -1,5 +1,5 @@
 // ParseRecord: a journal file is a record whole or not at all, and is written back as it was read.
-#include "agent/journal.h"
+#include "agent/work/journal.h"
 #include "test/fuzz/require.h"
 
 namespace vfio_agent {

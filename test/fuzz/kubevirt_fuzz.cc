@@ -1,6 +1,6 @@
 // ParseKubevirtFile: what anybody says to KubeVirt; an error has its place, and what is taken says
 // where each of its parts stands.
-#include "agent/kubevirt_file.h"
+#include "agent/kubevirt/file.h"
 #include "test/fuzz/require.h"
 
 namespace vfio_agent {

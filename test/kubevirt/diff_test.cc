@@ -1,5 +1,5 @@
 // A KubeVirt resource beside what a node serves.
-#include "agent/kubevirt_diff.h"
+#include "agent/kubevirt/diff.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // Reading what others wrote for KubeVirt.
-#include "agent/kubevirt_file.h"
+#include "agent/kubevirt/file.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

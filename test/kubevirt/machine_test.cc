@@ -1,5 +1,5 @@
 // One machine beside what a node serves.
-#include "agent/kubevirt_machine.h"
+#include "agent/kubevirt/machine.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // Names that a configuration gives: what would not work is refused before anything starts.
 #include <catch2/catch.hpp>
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

@@ -1,7 +1,7 @@
 // What `kubevirt` prints for a plan.
 #include <catch2/catch.hpp>
 
-#include "agent/kubevirt.h"
+#include "agent/kubevirt/kubevirt.h"
 #include "iommu/naming.h"
 #include "test/support/facts.h"
 

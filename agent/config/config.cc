@@ -1,0 +1,126 @@
+#include "agent/config/config.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/strings/str_format.h"
+#include "agent/config/config_resources.h"
+#include "agent/config/settings.h"
+#include "agent/config/yaml.h"
+#include "sysfs/fd.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr size_t kLargest = 1u << 20;
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!fd.valid()) return ErrnoStatus(absl::StrFormat("open %s", path));
+  std::string text(kLargest + 1, '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t n = ::read(fd.get(), text.data() + size, text.size() - size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(absl::StrFormat("read %s", path));
+    if (n == 0) break;
+    size += static_cast<size_t>(n);
+  }
+  if (size > kLargest) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s: longer than 1 MiB", path));
+  }
+  text.resize(size);
+  return text;
+}
+
+absl::Status ReadVersion(const YamlValue& value) {
+  ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
+  if (text == "vfio-agent/v1") return absl::OkStatus();
+  return YamlError(value, absl::StrFormat("'%s': want vfio-agent/v1", text));
+}
+
+absl::Status ReadMode(const YamlValue& value, Config& config) {
+  if (value.kind == YamlValue::Kind::kMap) {
+    return YamlError(value, "a mode from a node label is not supported by this version");
+  }
+  ASSIGN_OR_RETURN(const std::string mode, ReadScalar(value));
+  if (mode == "vm-vgpu") return YamlError(value, "vm-vgpu is not supported by this version");
+  if (mode != "container" && mode != "vm-passthrough") {
+    return YamlError(value, absl::StrFormat("'%s': want container or vm-passthrough", mode));
+  }
+  config.passthrough = mode == "vm-passthrough";
+  return absl::OkStatus();
+}
+
+// The reader of one settings key: the value is checked where it is used, but its error is told
+// with the place in the file.
+YamlKey SettingKey(std::string_view name, std::string key, Config& config) {
+  return {name, [key = std::move(key), &config](const YamlValue& value) -> absl::Status {
+            ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
+            Settings scratch;
+            for (const SettingRow& row : SettingRows()) {
+              if (key != row.key) continue;
+              if (const absl::Status status = row.set(scratch, text); !status.ok()) {
+                return YamlError(value, Message(status));
+              }
+            }
+            config.settings[key] = text;
+            return absl::OkStatus();
+          }};
+}
+
+// The keys of a section are those of the settings table: "bind.parallel" below `bind`.
+YamlKey Section(std::string_view name, Config& config) {
+  return {name, [name, &config](const YamlValue& value) {
+            std::vector<YamlKey> keys;
+            for (const SettingRow& row : SettingRows()) {
+              const std::string_view key(row.key);
+              if (key.starts_with(name) && key.size() > name.size() && key[name.size()] == '.') {
+                keys.push_back(SettingKey(key.substr(name.size() + 1), row.key, config));
+              }
+            }
+            return ReadMap(value, keys);
+          }};
+}
+
+absl::Status ReadRoot(const YamlValue& root, Config& config) {
+  Policy& policy = config.policy;
+  return ReadMap(root, {{"apiVersion", ReadVersion},
+                        {"mode", [&](const YamlValue& v) { return ReadMode(v, config); }},
+                        {"resources", [&](const YamlValue& v) { return ReadResources(v, policy); }},
+                        {"aliases", [&](const YamlValue& v) { return ReadAliases(v, policy); }},
+                        {"guard", [&](const YamlValue& v) { return ReadGuard(v, policy); }},
+                        Section("bind", config),
+                        Section("kubelet", config),
+                        Section("cdi", config),
+                        Section("nfd", config),
+                        Section("metrics", config),
+                        Section("log", config),
+                        SettingKey("stateDir", "stateDir", config),
+                        SettingKey("pciIds", "pciIds", config),
+                        SettingKey("resync", "resync", config)});
+}
+
+}  // namespace
+
+absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& file_name) {
+  Config config{.file_name = file_name, .policy = DefaultPolicy()};
+  ASSIGN_OR_RETURN(const YamlValue root, ParseYaml(text, file_name));
+  RETURN_IF_ERROR(ReadRoot(root, config));
+  if (!config.passthrough) config.policy.resources.clear();
+  return config;
+}
+
+absl::StatusOr<Config> ReadConfig(const std::string& file) {
+  const absl::StatusOr<std::string> text = ReadFile(file);
+  if (text.ok()) return ParseConfig(*text, file);
+  if (ErrnoOf(text.status()) == ENOENT && file == kDefaultConfigFile) {
+    return Config{.file_name = "built-in defaults", .policy = DefaultPolicy()};
+  }
+  return text.status();
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,15 @@
+// The parts of the configuration that make the policy: resources, aliases and guard.
+#pragma once
+
+#include "absl/status/status.h"
+#include "agent/config/yaml.h"
+#include "iommu/policy.h"
+
+namespace vfio_agent {
+
+// Each replaces what `policy` had.
+absl::Status ReadResources(const YamlValue& value, Policy& policy);
+absl::Status ReadAliases(const YamlValue& value, Policy& policy);
+absl::Status ReadGuard(const YamlValue& value, Policy& policy);
+
+}  // namespace vfio_agent

@@ -1,0 +1,163 @@
+#include "agent/config/settings.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "agent/config/listen_address.h"
+
+namespace vfio_agent {
+namespace {
+
+absl::Status Want(const std::string& value, const char* wanted) {
+  return absl::InvalidArgumentError(absl::StrFormat("'%s': want %s", value, wanted));
+}
+
+template <std::string Settings::*field>
+absl::Status SetPath(Settings& settings, const std::string& value) {
+  if (value.empty() || value.front() != '/') return Want(value, "an absolute path");
+  settings.*field = value;
+  return absl::OkStatus();
+}
+
+template <absl::Duration Settings::*field>
+absl::Status SetDuration(Settings& settings, const std::string& value) {
+  absl::Duration duration;
+  if (!absl::ParseDuration(value, &duration) || duration < absl::Milliseconds(10) ||
+      duration > absl::Hours(24)) {
+    return Want(value, "a duration from 10ms to 24h, such as 30s");
+  }
+  settings.*field = duration;
+  return absl::OkStatus();
+}
+
+absl::Status SetParallel(Settings& settings, const std::string& value) {
+  int number = 0;
+  if (!absl::SimpleAtoi(value, &number) || number < 1 || number > 64) {
+    return Want(value, "a number from 1 to 64");
+  }
+  settings.parallel = number;
+  return absl::OkStatus();
+}
+
+absl::Status SetOnExit(Settings& settings, const std::string& value) {
+  if (value != "keep" && value != "release") return Want(value, "keep or release");
+  settings.on_exit = value == "keep" ? OnExit::kKeep : OnExit::kRelease;
+  return absl::OkStatus();
+}
+
+absl::Status SetLogLevel(Settings& settings, const std::string& value) {
+  settings.log_level = value;
+  const bool known = value == "debug" || value == "info" || value == "warn" || value == "error";
+  return known ? absl::OkStatus() : Want(value, "debug, info, warn or error");
+}
+
+absl::Status SetLogFormat(Settings& settings, const std::string& value) {
+  settings.log_format = value;
+  return value == "text" || value == "json" ? absl::OkStatus() : Want(value, "text or json");
+}
+
+template <bool Settings::*field>
+absl::Status SetFlag(Settings& settings, const std::string& value) {
+  settings.*field = value == "true";
+  return value == "true" || value == "false" ? absl::OkStatus() : Want(value, "true or false");
+}
+
+absl::Status SetRegistering(Settings& settings, const std::string& value) {
+  settings.registering = value == "registry" ? Registering::kRegistry : Registering::kSocket;
+  const bool known = value == "socket" || value == "registry";
+  return known ? absl::OkStatus() : Want(value, "socket or registry");
+}
+
+template <std::string Settings::*field>
+absl::Status SetPathOrNone(Settings& settings, const std::string& value) {
+  settings.*field = value;
+  return value.empty() || value.front() == '/' ? absl::OkStatus()
+                                               : Want(value, "an absolute path, or nothing");
+}
+
+absl::Status SetListen(Settings& settings, const std::string& value) {
+  settings.metrics_listen = value;
+  return CheckListen(value);
+}
+
+constexpr std::array<SettingRow, 17> kRows = {{
+    {"device-plugin-dir", "kubelet.devicePluginDir", kDefaultDevicePluginDir,
+     "the kubelet's device-plugin directory", SetPath<&Settings::device_plugin_dir>},
+    {"kubelet-root-dir", "kubelet.rootDir", "/var/lib/kubelet", "the kubelet's --root-dir",
+     SetPath<&Settings::kubelet_root_dir>},
+    {"registration", "kubelet.registration", "socket",
+     "how to register: socket (kubelet.sock) or registry (plugins_registry)", SetRegistering},
+    {"iommufd", "kubelet.iommufd", "false", "hand out /dev/iommu with devices that have a cdev",
+     SetFlag<&Settings::iommufd>},
+    {"cdi-dir", "cdi.dir", "", "write CDI specs here, such as /var/run/cdi; empty: none",
+     SetPathOrNone<&Settings::cdi_dir>},
+    {"cdi-names", "cdi.names", "false", "name CDI devices in the answers to the kubelet",
+     SetFlag<&Settings::cdi_names>},
+    {"nfd-dir", "nfd.dir", "",
+     "write node labels for NFD here: .../node-feature-discovery/features.d; empty: none",
+     SetPathOrNone<&Settings::nfd_dir>},
+    {"state-dir", "stateDir", "/var/lib/vfio-agent", "the journal of what was taken, and the locks",
+     SetPath<&Settings::state_dir>},
+    {"pci-ids", "pciIds", "/usr/share/misc/pci.ids", "model names", SetPath<&Settings::pci_ids>},
+    {"resync", "resync", "60s", "read everything anew at the latest after this long",
+     SetDuration<&Settings::resync>},
+    {"unbind-timeout", "bind.unbindTimeout", "30s",
+     "give one write to the kernel this long before its group is given up",
+     SetDuration<&Settings::unbind_timeout>},
+    {"node-timeout", "bind.nodeTimeout", "5s", "how long /dev/vfio/<group> may take to appear",
+     SetDuration<&Settings::node_timeout>},
+    {"parallel", "bind.parallel", "8", "groups that are bound at the same time", SetParallel},
+    {"on-exit", "bind.onExit", "keep", "keep devices bound at the end, or release them", SetOnExit},
+    {"log-level", "log.level", "info", "debug, info, warn or error", SetLogLevel},
+    {"log-format", "log.format", "text", "text or json", SetLogFormat},
+    {"metrics-listen", "metrics.listen", "127.0.0.1:9431",
+     "serve /metrics, /healthz and /readyz here; empty: nowhere", SetListen},
+}};
+
+}  // namespace
+
+std::span<const SettingRow> SettingRows() { return kRows; }
+
+std::string VariableOf(const SettingRow& row) {
+  std::string name = std::string("VFIO_AGENT_") + row.flag;
+  std::ranges::replace(name, '-', '_');
+  return absl::AsciiStrToUpper(name);
+}
+
+std::map<std::string, EffectiveSetting> ResolveSettings(const SettingSources& sources) {
+  std::map<std::string, EffectiveSetting> effective;
+  for (const SettingRow& row : kRows) {
+    EffectiveSetting& setting = effective[row.key];
+    const char* const variable =
+        std::getenv(VariableOf(row).c_str());  // NOLINT(concurrency-mt-unsafe)
+    if (const auto flag = sources.flags.find(row.flag); flag != sources.flags.end()) {
+      setting = {flag->second, absl::StrFormat("--%s", row.flag)};
+    } else if (variable != nullptr) {
+      setting = {variable, VariableOf(row)};
+    } else if (const auto key = sources.file.find(row.key); key != sources.file.end()) {
+      setting = {key->second, sources.file_name};
+    } else {
+      setting = {row.fallback, "default"};
+    }
+  }
+  return effective;
+}
+
+absl::StatusOr<Settings> MakeSettings(const SettingSources& sources) {
+  Settings settings;
+  const std::map<std::string, EffectiveSetting> effective = ResolveSettings(sources);
+  for (const SettingRow& row : kRows) {
+    const EffectiveSetting& setting = effective.at(row.key);
+    if (const absl::Status status = row.set(settings, setting.value); !status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s (from %s): %s", row.key, setting.source, status.message()));
+    }
+  }
+  return settings;
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,283 @@
+#include "agent/daemon/agent.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "agent/daemon/report.h"
+#include "agent/exit_code.h"
+#include "agent/log.h"
+#include "sysfs/clock.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr absl::Duration kShutdown = absl::Seconds(1);
+// How often an agent that waits looks whether the one before it has gone.
+constexpr absl::Duration kLockPoll = absl::Milliseconds(200);
+// How long a kubelet that has just started may not know all of its pods.
+constexpr absl::Duration kKubeletYouth = absl::Seconds(30);
+// How soon what could not be written is tried again.
+constexpr absl::Duration kKeepAgain = absl::Seconds(10);
+
+Jobs::Limits LimitsOf(const Settings& settings) {
+  return {.step = settings.unbind_timeout, .node = settings.node_timeout};
+}
+
+// Where the kubelet's plugin watcher is to find us; "" where we call instead.
+std::string RegistryDir(const Settings& settings) {
+  if (settings.registering == Registering::kSocket) return "";
+  return settings.kubelet_root_dir + "/plugins_registry";
+}
+
+}  // namespace
+
+Agent::Agent(Session& session)
+    : session_(session),
+      lock_(session.settings().state_dir),
+      nodes_(session.tree()),
+      jobs_(session.tree().root(), session.settings().state_dir, session.OpenJournal(),
+            LimitsOf(session.settings())),
+      answers_file_(session.settings().state_dir),
+      outlets_(book_, [this] { loop_.Wake(); }),
+      retries_(static_cast<unsigned>(::getpid())) {}
+
+// True once this is the only agent of the node; false where it was told to end before.
+bool Agent::TakeNode() {
+  absl::Status status = lock_.TryTake();
+  if (absl::IsUnavailable(status)) {
+    Log(AgentWaiting(lock_.holder()));
+    loop_.Run([] { return MonotonicNow() + kLockPoll; },
+              [&] {
+                status = lock_.TryTake();
+                if (!absl::IsUnavailable(status)) loop_.Stop();
+              });
+  }
+  if (terminated_) return false;
+  // What is bound can be served all the same; nothing new is written without a journal.
+  if (!status.ok()) Log(Note(Message(status) + ": " + kStateRemedy));
+  return true;
+}
+
+absl::Status Agent::Open() {
+  absl::StatusOr<Answers> answers = answers_file_.Read();
+  if (!answers.ok()) Log(Note(Message(answers.status())));
+  ledger_ = std::make_unique<Ledger>(answers.ok() ? *std::move(answers) : Answers());
+  plugins_ =
+      std::make_unique<Plugins>(Plugins::Options{.dir = session_.settings().device_plugin_dir,
+                                                 .registry_dir = RegistryDir(session_.settings()),
+                                                 .tree = &session_.tree(),
+                                                 .ledger = ledger_.get()},
+                                [this] { loop_.Wake(); });
+  outlets_.Open(session_.settings());
+  loop_.Watch(jobs_.fd(), [] {});  // Turn() polls the jobs
+  loop_.Watch(plugins_->watch_fd(), [this] { plugins_->OnWatch(); });
+  loop_.Watch(nodes_.fd(), [this] {
+    if (nodes_.Drain()) Ask("node");
+  });
+  // The kernel speaks of its own devices only: of no use for another root.
+  if (!session_.tree().is_host()) return absl::OkStatus();
+  absl::StatusOr<Uevents> uevents = Uevents::Open();
+  if (!uevents.ok()) {
+    Log(UeventsUnavailable(Message(uevents.status())));
+    return absl::OkStatus();
+  }
+  uevents_ = *std::move(uevents);
+  loop_.Watch(uevents_->fd(), [this] {
+    if (uevents_->Drain() > 0) Ask("uevent");
+  });
+  return absl::OkStatus();
+}
+
+int Agent::Run() {
+  absl::Status status = signals_.Install();
+  if (status.ok()) status = loop_.Open();
+  if (status.ok()) {
+    loop_.Watch(signals_.fd(), [this] { OnSignal(); });
+    has_node_ = TakeNode();
+    if (!has_node_) return kExitDone;
+    status = Open();
+  }
+  if (!status.ok()) {
+    Log(ReadFailed(Message(status)));
+    return kExitFailed;
+  }
+  Log(AgentStarted(session_));
+  Tell();
+  loop_.Run([this] { return Deadline(); }, [this] { Turn(); });
+  plugins_->Shutdown(kShutdown);
+  session_.Remember(ledger_->Grants());
+  if (session_.settings().on_exit != OnExit::kRelease) return exit_code_;
+  FinishJobs();
+  if (exit_code_ == kExitDone) {
+    WriteCdi({});  // what leads to devices goes before them
+    TellNfd("", {});
+  }
+  return exit_code_;
+}
+
+void Agent::OnSignal() {
+  const Signals::Seen seen = signals_.Take();
+  if (seen.reload) Reload();
+  if (!seen.terminate && !seen.interrupt) return;
+  const bool keep = session_.settings().on_exit == OnExit::kKeep;
+  Log(AgentStopping(seen.terminate ? "SIGTERM" : "SIGINT",
+                    keep ? "devices stay bound" : "what nobody holds is released"));
+  terminated_ = true;
+  loop_.Stop();
+}
+
+void Agent::Reload() {
+  if (const absl::Status status = session_.Reload(); !status.ok()) {
+    book_.ConfigRead(false);
+    Log(ConfigRejected(Message(status)));
+    return;
+  }
+  book_.ConfigRead(true);
+  Log(ConfigReloaded(session_.config().file_name));
+  jobs_.SetLimits(LimitsOf(session_.settings()));
+  retries_.Reset();
+  Ask("reload");
+}
+
+absl::Time Agent::Deadline() const {
+  const absl::Time next = std::min(
+      {jobs_.NextDeadline(), plugins_->NextDeadline(), pictures_.Next(session_.settings().resync)});
+  // A new picture will tell anew what is to be tried again.
+  return pictures_.asked() ? next
+                           : std::min({next, NextRetry(), look_again_, tenants_.due(), nfd_.due()});
+}
+
+void Agent::Turn() {
+  absl::Time now = MonotonicNow();
+  for (const JobEvent& event : jobs_.Poll(now)) OnJobEvent(event, now);
+  // Nothing is tried again from an old picture.
+  if (NextRetry() <= now) Ask("retry");
+  if (look_again_ <= now) Ask("again");
+  if (tenants_.due() <= now) Ask("pods");
+  if (nfd_.due() <= now) Ask("nfd");
+  if (pictures_.Next(session_.settings().resync) <= now) Reconcile(now);
+  now = MonotonicNow();  // reading took a while, which is not to count against a job's deadline
+  StartJobs(now);
+  StepPlugins(now);
+  KeepAnswers(now);
+  Tell();
+}
+
+// The first reason to look is the one that is told.
+void Agent::Ask(const char* trigger) {
+  if (!pictures_.asked()) trigger_ = trigger;
+  pictures_.Ask();
+}
+
+void Agent::Tell() {
+  for (const std::string& note : outlets_.TakeNotes()) Log(Note(note));
+  book_.Turned({.kubelet = plugins_->kubelet_present(),
+                .all_registered = plugins_->AllRegistered(),
+                .plugins = plugins_->Status(),
+                .underway = jobs_.Underway(),
+                .limit = LoopLimit(session_.settings().resync)},
+               MonotonicNow());
+}
+
+// All that can be looked at when it is time for that. The first picture waits for no walk over the
+// processes: the kubelet waits for it.
+Wish Agent::MakeWish(absl::Time now) const {
+  Wish wish{.underway = jobs_.Underway(),
+            .grants = ledger_->Grants(),
+            .tenants = Wish::Tenants::kLast,
+            .kubelet_young = now < kubelet_grown_};
+  if (tenants_.due() <= now) {
+    wish.tenants = tenants_.WantsProcesses(now) ? Wish::Tenants::kAll : Wish::Tenants::kPods;
+  }
+  return wish;
+}
+
+// Only once the offers that follow from the picture are out: between, Allocate needs the grants.
+void Agent::SettleGrants(const Wish& wish, const Picture& picture) {
+  const std::vector<Grant>& open = picture.custody.tenancy->grants;
+  std::vector<Grant> settled;
+  std::ranges::copy_if(wish.grants, std::back_inserter(settled), [&open](const Grant& grant) {
+    return std::ranges::count(open, grant) == 0;
+  });
+  ledger_->Drop(settled);
+}
+
+void Agent::LookedAtTenants(const Wish& wish, const Picture& picture, absl::Time now) {
+  TenantWatch::Open open = WhatIsOpen(picture, offers_);
+  if (wish.kubelet_young && open == TenantWatch::Open::kNothing) open = TenantWatch::Open::kPods;
+  tenants_.Looked(now, wish.tenants == Wish::Tenants::kAll, open, session_.settings().resync);
+  CompareWithKubelet(picture, now);
+}
+
+// A stream that is open does not say that the kubelet still takes our word for it.
+void Agent::CompareWithKubelet(const Picture& picture, absl::Time now) {
+  const Tenancy& tenancy = *picture.custody.tenancy;
+  if (!tenancy.silent.empty() || !tenancy.claims.allocatable) return;
+  if (!plugins_->Compare(*tenancy.claims.allocatable, now)) tenants_.Ask(now);
+}
+
+void Agent::KeepAnswers(absl::Time now) {
+  const uint64_t version = ledger_->version();
+  if (version == answers_kept_ || now < keep_again_) return;
+  const absl::Status status = answers_file_.Write(ledger_->answers());
+  if (status.ok()) {
+    answers_kept_ = version;
+    return;
+  }
+  keep_again_ = now + kKeepAgain;
+  Log(Note(Message(status) + ": " + kStateRemedy));
+}
+
+void Agent::Reconcile(absl::Time now) {
+  const Wish wish = MakeWish(now);
+  const std::string trigger = pictures_.asked() ? trigger_ : "resync";
+  pictures_.Begin(now);
+  work_.clear();
+  std::vector<std::string> notes;
+  const absl::StatusOr<Picture> picture = session_.Take(notes, wish);
+  pictures_.End(MonotonicNow(), picture.ok());
+  book_.PictureTaken(trigger, MonotonicNow() - now, Message(picture.status()));
+  if (picture.ok()) {
+    last_read_error_.clear();
+    Publish(*picture, notes);
+    SettleGrants(wish, *picture);
+    if (!looked_) tenants_.Ask(now);
+    if (wish.tenants != Wish::Tenants::kLast) LookedAtTenants(wish, *picture, now);
+    looked_ = true;
+  } else if (const std::string error = Message(picture.status()); error != last_read_error_) {
+    Log(ReadFailed(error));
+    last_read_error_ = error;
+  }
+}
+
+// The siblings of what was given are to be withheld at once; who has got it is asked a little
+// later.
+void Agent::OnAllocated(const std::vector<std::string>& ids, absl::Time now) {
+  tenants_.Ask(now);
+  if (HaveSiblings(offers_, ids)) Ask("allocate");
+}
+
+void Agent::StepPlugins(absl::Time now) {
+  std::vector<std::string> given;
+  for (const PluginEvent& event : plugins_->Step(now)) {
+    book_.PluginSaw(event);
+    if (transitions_.IsNews(event)) Log(PluginSeen(event));
+    if (event.kind == PluginEvent::Kind::kAllocated) {
+      given.insert(given.end(), event.ids.begin(), event.ids.end());
+    }
+    if (event.kind == PluginEvent::Kind::kKubeletRestarted) {
+      kubelet_grown_ = now + kKubeletYouth;
+      tenants_.Ask(now);
+    }
+    if (event.kind != PluginEvent::Kind::kDirectoryReplaced) continue;
+    // A mount in a pod goes on showing the old directory: only a new container sees the new one.
+    Log(AgentStopping("the kubelet's directory was replaced", "a restart sees the new one"));
+    exit_code_ = kExitFailed;
+    loop_.Stop();
+  }
+  if (!given.empty()) OnAllocated(given, now);
+}
+
+}  // namespace vfio_agent

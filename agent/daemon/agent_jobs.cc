@@ -1,0 +1,93 @@
+// The part of Agent that has the kernel written to.
+#include <poll.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "agent/daemon/agent.h"
+#include "agent/daemon/report.h"
+#include "agent/log.h"
+#include "agent/work/work.h"
+#include "sysfs/clock.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr absl::Duration kOtherAtWork = absl::Seconds(1);
+
+}  // namespace
+
+// What is half-way can only be released once it has arrived.
+void Agent::FinishJobs() {
+  Signals::LiftDeadline();
+  const absl::Time end = MonotonicNow() + session_.settings().unbind_timeout;
+  while (jobs_.active() > 0 && MonotonicNow() < end) {
+    pollfd ready = {.fd = jobs_.fd(), .events = POLLIN};
+    ::poll(&ready, 1, 100);
+    for (const JobEvent& event : jobs_.Poll(MonotonicNow())) OnJobEvent(event, MonotonicNow());
+  }
+}
+
+// When a group that waits for its next try can have it; a job's end wakes the loop by itself.
+absl::Time Agent::NextRetry() const {
+  absl::Time next = absl::InfiniteFuture();
+  if (jobs_.active() >= static_cast<size_t>(session_.settings().parallel)) return next;
+  for (const Job& job : work_) {
+    if (!jobs_.Has(job.group)) next = std::min(next, retries_.NextTry(job.group));
+  }
+  return next;
+}
+
+void Agent::StartJobs(absl::Time now) {
+  // A picture that a finished job has made old says nothing of what is to be done next.
+  if (pictures_.asked()) return;
+  std::erase_if(work_, [&](const Job& job) {
+    if (jobs_.active() >= static_cast<size_t>(session_.settings().parallel)) return false;
+    if (jobs_.Has(job.group) || retries_.NextTry(job.group) > now) return false;
+    return StartJob(job, now);
+  });
+}
+
+// False where it has to be tried again later.
+bool Agent::StartJob(const Job& job, absl::Time now) {
+  const absl::Status status = jobs_.Start(job, now);
+  if (absl::IsUnavailable(status)) {
+    // A child of the agent before this one, or somebody's bind: it ends by itself.
+    if (retries_.IsNews(job.group, "wait")) Log(Note(Message(status)));
+    retries_.Wait(job.group, now + kOtherAtWork);
+    return false;
+  }
+  if (status.ok()) {
+    const bool news = retries_.IsNews(job.group, "start") || !job.overruled.empty();
+    if (!job.actions.empty() && news) Log(JobStarted(job));
+    return true;
+  }
+  OnJobEvent({.job = job,
+              .status = Annotate(status, "nothing was written"),
+              .code = Code::kPermissionDenied,
+              .remedy = kStateRemedy},
+             now);
+  return true;
+}
+
+void Agent::OnJobEvent(const JobEvent& event, absl::Time now) {
+  Ask("job");
+  book_.JobEnded(event);
+  const int group = event.job.group;
+  std::string next = "group withdrawn until the kernel returns";
+  if (event.kind == JobEvent::Kind::kFinished && event.status.ok()) {
+    retries_.Succeeded(group);
+    if (event.job.actions.empty()) return Log(Recovered(event.job));
+  } else if (event.kind == JobEvent::Kind::kFinished) {
+    const absl::Duration wait = retries_.Failed(group, now);
+    next = absl::StrFormat("%stried again in %s", event.undone ? "put back; " : "",
+                           absl::FormatDuration(absl::Ceil(wait, absl::Milliseconds(100))));
+    if (event.cut_off) next = "read again, then finished or put back";
+  }
+  // The next tries say nothing as long as nothing else comes of them.
+  if (!event.status.ok() && !retries_.IsNews(group, FailureOf(event))) return;
+  Log(JobEnded(event, DriversNow(session_.tree(), event.job), next));
+}
+
+}  // namespace vfio_agent

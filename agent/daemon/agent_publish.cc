@@ -1,0 +1,71 @@
+// The part of Agent that makes known what a picture shows: to the log, the kubelet, and all others.
+#include <malloc.h>
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "agent/daemon/agent.h"
+#include "agent/daemon/report.h"
+#include "agent/log.h"
+#include "agent/work/work.h"
+#include "sysfs/clock.h"
+
+namespace vfio_agent {
+
+void Agent::Publish(const Picture& picture, const std::vector<std::string>& notes) {
+  SetAside(picture);
+  for (const Event& event : transitions_.Compare(picture, notes)) Log(event);
+  const Settings& settings = session_.settings();
+  const Tenancy& tenancy = *picture.custody.tenancy;
+  std::vector<Offer> offers = MakeOffers(
+      picture.plan, picture.facts,
+      looked_ ? offers_ : OffersOfPods(tenancy.claims, ledger_->answers()),
+      {.iommufd = settings.iommufd, .cdi_names = settings.cdi_names}, &tenancy, MonotonicNow());
+  for (const Event& event : Transitions::CompareOffers(offers_, offers)) Log(event);
+  offers_ = std::move(offers);
+  WriteCdi(offers_);
+  plugins_->Set(offers_);
+  TellNfd(settings.nfd_dir, MakeNfdLabels(picture.plan.iommu, offers_));
+  retries_.See(picture.plan);
+  book_.Pictured(picture, offers_);
+  work_ = PlanWork(picture, session_.OpenJournal().boot_id());
+  LookAgain(picture);
+  // A picture is made of many small pieces: give them back.
+  ::malloc_trim(0);
+}
+
+// Before the kubelet is told: a runtime may look for a unit as soon as it can be given.
+void Agent::WriteCdi(const std::vector<Offer>& offers) {
+  for (const std::string& problem : cdi_.Update(session_.settings().cdi_dir, offers)) {
+    Log(CdiFailed(problem));
+  }
+}
+
+void Agent::TellNfd(const std::string& dir, const NfdLabels& labels) {
+  const absl::Duration validity = NfdValidity(session_.settings().resync);
+  for (const std::string& problem :
+       nfd_.Update(dir, labels, validity, {.steady = MonotonicNow(), .wall = absl::Now()})) {
+    Log(NfdFailed(problem));
+  }
+}
+
+// Where another process is at work, or something did not say who uses what, no event will tell
+// that it has come to an end.
+void Agent::LookAgain(const Picture& picture) {
+  if (picture.answered && picture.custody.underway.elsewhere.empty()) {
+    look_again_ = absl::InfiniteFuture();
+    look_wait_ = kFirstLook;
+    return;
+  }
+  look_again_ = MonotonicNow() + look_wait_;
+  look_wait_ = std::min(look_wait_ * 2, session_.settings().resync);
+}
+
+void Agent::SetAside(const Picture& picture) {
+  const Journal journal = session_.OpenJournal();
+  for (const Journal::Unreadable& file : picture.unreadable) {
+    Log(JournalSetAside(file, journal.SetAside(file)));
+  }
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,51 @@
+// Report: one function for each event of the log, a closed list; OPERATING.md has a section for
+// each.
+#pragma once
+
+#include <string>
+
+#include "agent/daemon/event.h"
+#include "agent/session.h"
+#include "agent/work/jobs.h"
+#include "deviceplugin/offer.h"
+#include "deviceplugin/plugin_event.h"
+
+namespace vfio_agent {
+
+Event AgentStarted(const Session& session);
+Event AgentStopping(const std::string& why, const std::string& next);
+Event ReadFailed(const std::string& error);      // read_failed
+Event Note(const std::string& text);             // note
+Event SnapshotSkipped(const std::string& what);  // snapshot_skipped
+Event DeviceOdd(const PciDevice& device);        // device_odd
+Event IommuSeen(const Plan& plan);               // iommu_on, iommu_off
+Event GroupSeen(const GroupPlan& group);         // group_ready, group_refused, …
+Event GroupGone(const std::string& what);        // group_gone
+// unit_healthy, unit_unhealthy
+Event UnitSeen(const std::string& resource, const OfferedUnit& unit);
+// unit_held, unit_free. `before`: who had it.
+Event UnitTaken(const std::string& resource, const OfferedUnit& unit, const std::string& before);
+Event PodsUnknown(const std::string& why);  // pods_unknown
+Event PodsKnown();                          // pods_known
+Event WarningSeen(const Refusal& warning);  // warning
+Event AgentWaiting(int holder);             // agent_waiting
+Event JournalSetAside(const Journal::Unreadable& file, const absl::Status& status);
+Event Adopted(const GroupPlan& group);  // adopted
+Event JobStarted(const Job& job);       // bind_started, release_started
+// bind_done, bind_failed, bind_stuck and so on. `drivers_now`: where the group's devices are.
+Event JobEnded(const JobEvent& event, const std::string& drivers_now, const std::string& next);
+Event Recovered(const Job& job);  // recovered
+// What makes one failure differ from another: code, step and error.
+std::string FailureOf(const JobEvent& event);
+// What to do about what `text` says: the remedy of the code that it names, empty for none.
+std::string RemedyIn(const std::string& text, const std::string& address);
+// What to do about a failed job: its own words, else its code's.
+std::string RemedyOf(const JobEvent& event);
+Event ConfigReloaded(const std::string& file);       // config_reloaded
+Event ConfigRejected(const std::string& error);      // config_rejected
+Event UeventsUnavailable(const std::string& error);  // uevents_unavailable
+Event CdiFailed(const std::string& problem);         // cdi_failed
+Event NfdFailed(const std::string& problem);         // nfd_failed
+Event PluginSeen(const PluginEvent& event);          // registered, allocated, …
+
+}  // namespace vfio_agent

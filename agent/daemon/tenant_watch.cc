@@ -1,0 +1,56 @@
+#include "agent/daemon/tenant_watch.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace vfio_agent {
+
+void TenantWatch::Ask(absl::Time now) {
+  due_ = std::min(due_, now + kFirst);
+  wait_ = kFirst;
+}
+
+void TenantWatch::Looked(absl::Time now, bool processes, Open open, absl::Duration resync) {
+  const absl::Time soon = now + std::min(wait_, resync);
+  due_ = open == Open::kNothing ? now + resync : soon;
+  if (processes) processes_due_ = now + resync;
+  if (open == Open::kProcesses) processes_due_ = std::min(processes_due_, soon);
+  wait_ = open == Open::kNothing ? kFirst : std::min(wait_ * 2, kLongest);
+}
+
+TenantWatch::Open WhatIsOpen(const Picture& picture, const std::vector<Offer>& offers) {
+  const Tenancy& tenancy = *picture.custody.tenancy;
+  TenantWatch::Open open = TenantWatch::Open::kNothing;
+  if (!tenancy.silent.empty() || !tenancy.grants.empty() || HasWithdrawn(offers)) {
+    open = TenantWatch::Open::kPods;
+  }
+  // A pod that ended, or never was in the list, and whose processes live on.
+  for (const Grant& grant : tenancy.grants) {
+    if (tenancy.open.contains(grant.group)) return TenantWatch::Open::kProcesses;
+  }
+  for (const Resource& resource : picture.plan.resources) {
+    for (const Unit& unit : resource.units) {
+      if (unit.state == UnitState::kWithheld) open = TenantWatch::Open::kPods;
+      const bool sick = unit.state == UnitState::kUnhealthy;
+      if (sick && tenancy.open.contains(unit.group.value_or(-1))) {
+        return TenantWatch::Open::kProcesses;
+      }
+    }
+  }
+  return open;
+}
+
+bool HaveSiblings(const std::vector<Offer>& offers, const std::vector<std::string>& ids) {
+  std::map<int, int> units;  // of each group
+  std::set<int> given;
+  for (const Offer& offer : offers) {
+    for (const OfferedUnit& unit : offer.units) {
+      ++units[unit.group];
+      if (std::ranges::count(ids, unit.id) > 0) given.insert(unit.group);
+    }
+  }
+  return std::ranges::any_of(given, [&units](int group) { return units[group] > 1; });
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,147 @@
+#include "agent/kubevirt/kubevirt.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_format.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr size_t kLongest = 400;  // of a text from outside
+constexpr uint32_t kDisplayClass = 0x03;
+
+bool IsChosen(const Unit& unit, const std::vector<const GroupPlan*>& chosen) {
+  return std::ranges::any_of(chosen, [&unit](const GroupPlan* group) {
+    if (group->group || unit.group) return group->group == unit.group;
+    return std::ranges::count(group->members, unit.primary, &Member::address) > 0;
+  });
+}
+
+// Display and 3D controllers are what KubeVirt calls GPUs; everything else is a host device.
+bool IsGpu(const PciDevice& device) { return device.class_code >> 16 == kDisplayClass; }
+
+std::string SelectorOf(const PciDevice& device) {
+  return absl::StrFormat("%04X:%04X", device.vendor, device.device);
+}
+
+void AddUnit(const Unit& unit, const NodeFacts& facts, ServedResource& served,
+             std::set<std::string>& selectors) {
+  served.groups[*unit.group].push_back(unit.id);
+  for (const PciAddress& address : unit.addresses) {
+    const PciDevice* const device = FindDevice(facts, address);
+    if (device == nullptr) continue;
+    selectors.insert(SelectorOf(*device));
+    if (!IsGpu(*device)) served.list = MachineList::kHostDevices;
+  }
+}
+
+Json GroupsToJson(const ServedResource& resource) {
+  Json groups = Json::array();
+  for (const auto& [group, units] : resource.groups) {
+    groups.push_back({{"group", group}, {"units", units}});
+  }
+  return groups;
+}
+
+Json EntriesOf(const Served& served) {
+  Json entries = Json::array();
+  for (const ServedResource& resource : served.resources) {
+    for (const std::string& selector : resource.selectors) {
+      entries.push_back({{"pciVendorSelector", selector},
+                         {"resourceName", resource.name},
+                         {"externalResourceProvider", true}});
+    }
+  }
+  return entries;
+}
+
+Json DevicesOf(const Served& served) {
+  Json devices = {{"gpus", Json::array()}, {"hostDevices", Json::array()}};
+  for (const ServedResource& resource : served.resources) {
+    Json& list = devices[std::string(Name(resource.list))];
+    const char* const word = resource.list == MachineList::kGpus ? "gpu" : "device";
+    list.push_back(
+        {{"name", absl::StrFormat("%s%d", word, list.size() + 1)}, {"deviceName", resource.name}});
+  }
+  return devices;
+}
+
+}  // namespace
+
+std::string_view Name(MachineList list) {
+  return list == MachineList::kGpus ? "gpus" : "hostDevices";
+}
+
+size_t ServedResource::Units() const {
+  size_t count = 0;
+  for (const auto& entry : groups) count += entry.second.size();
+  return count;
+}
+
+const ServedResource* Served::Find(std::string_view name) const {
+  const auto found = std::ranges::find(resources, name, &ServedResource::name);
+  return found == resources.end() ? nullptr : &*found;
+}
+
+std::string Served::WhyRefused(std::string_view name) const {
+  const auto found = std::ranges::find(refused, name, &RefusedUnit::resource);
+  return found == refused.end() ? "" : found->reason;
+}
+
+bool Served::NeedsGate() const {
+  return std::ranges::count(resources, MachineList::kHostDevices, &ServedResource::list) > 0;
+}
+
+Served FindServed(const Plan& plan, const NodeFacts& facts,
+                  const std::vector<const GroupPlan*>& chosen) {
+  Served served;
+  for (const Resource& resource : plan.resources) {
+    ServedResource found{.name = resource.name};
+    std::set<std::string> selectors;
+    for (const Unit& unit : resource.units) {
+      if (!IsChosen(unit, chosen)) continue;
+      if (unit.state == UnitState::kRefused || !unit.group) {
+        served.refused.push_back(
+            {.resource = resource.name, .unit = unit.id, .reason = unit.reason});
+      } else {
+        AddUnit(unit, facts, found, selectors);
+      }
+    }
+    found.selectors.assign(selectors.begin(), selectors.end());
+    if (!found.groups.empty()) served.resources.push_back(std::move(found));
+  }
+  std::ranges::sort(served.resources, {}, &ServedResource::name);
+  return served;
+}
+
+Json KubevirtToJson(const Served& served) {
+  Json resources = Json::array(), refused = Json::array(), gates = Json::array();
+  for (const ServedResource& resource : served.resources) {
+    resources.push_back({{"name", resource.name},
+                         {"selectors", resource.selectors},
+                         {"list", std::string(Name(resource.list))},
+                         {"units", resource.Units()},
+                         {"groups", GroupsToJson(resource)}});
+  }
+  for (const RefusedUnit& unit : served.refused) {
+    refused.push_back({{"resource", unit.resource}, {"unit", unit.unit}, {"reason", unit.reason}});
+  }
+  if (served.NeedsGate()) gates.push_back(kHostDevicesGate);
+  return {{"schema", "vfio-agent/kubevirt/v1"},
+          {"resources", resources},
+          {"refused", refused},
+          {"feature_gates", gates},
+          {"permitted_host_devices", {{"pciHostDevices", EntriesOf(served)}}},
+          {"machine_devices", DevicesOf(served)}};
+}
+
+std::string Printable(std::string_view text) {
+  std::string line(text.substr(0, kLongest));
+  std::ranges::replace_if(
+      line, [](char c) { return c < ' ' || c > '~'; }, '?');
+  if (text.size() > kLongest) line += "..";
+  return line;
+}
+
+}  // namespace vfio_agent

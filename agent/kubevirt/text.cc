@@ -1,0 +1,95 @@
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "agent/kubevirt/kubevirt.h"
+
+namespace vfio_agent {
+namespace {
+
+std::string RefusedText(const Served& served) {
+  std::string text;
+  for (const RefusedUnit& unit : served.refused) {
+    text += absl::StrFormat("#   %s of %s: %s\n", unit.unit, unit.resource, Printable(unit.reason));
+  }
+  return text.empty() ? text : "# Refused on this node (see `vfio-agent plan`):\n" + text;
+}
+
+std::string PermittedText(const Served& served) {
+  std::string text =
+      "# For the KubeVirt resource: kubectl -n kubevirt edit kubevirt kubevirt\n"
+      "# Add to the lists that are there: they are for all nodes, and what they lack is "
+      "forbidden.\n"
+      "apiVersion: kubevirt.io/v1\n"
+      "kind: KubeVirt\n"
+      "metadata:\n"
+      "  name: kubevirt\n"
+      "  namespace: kubevirt\n"
+      "spec:\n"
+      "  configuration:\n";
+  if (served.NeedsGate()) {
+    text += absl::StrFormat(
+        "    developerConfiguration:\n"
+        "      featureGates:\n"
+        "        - %s  # for hostDevices; gpus need none\n",
+        kHostDevicesGate);
+  }
+  text += "    permittedHostDevices:\n      pciHostDevices:\n";
+  for (const ServedResource& resource : served.resources) {
+    for (const std::string& selector : resource.selectors) {
+      text += absl::StrFormat(
+          "        - pciVendorSelector: \"%s\"\n"
+          "          resourceName: %s\n"
+          "          externalResourceProvider: true  # else KubeVirt serves it as well\n",
+          selector, resource.name);
+    }
+  }
+  return text;
+}
+
+std::string ListText(const Served& served, MachineList list) {
+  std::string text;
+  int count = 0;
+  const char* const word = list == MachineList::kGpus ? "gpu" : "device";
+  for (const ServedResource& resource : served.resources) {
+    if (resource.list != list) continue;
+    text += absl::StrFormat("            - name: %s%d  # one of %d on this node\n", word, ++count,
+                            resource.Units());
+    text += absl::StrFormat("              deviceName: %s\n", resource.name);
+    for (const auto& [group, units] : resource.groups) {
+      if (units.size() < 2) continue;
+      text += absl::StrFormat("              # group %d is one machine's at a time: %s\n", group,
+                              absl::StrJoin(units, ", "));
+    }
+  }
+  if (text.empty()) return text;
+  return absl::StrFormat("          %s:\n%s", Name(list), text);
+}
+
+std::string MachineText(const Served& served) {
+  return "---\n"
+         "# For a machine: one item for each device, under one of the two lists, never under "
+         "both.\n"
+         "# What has one cannot be migrated live.\n"
+         "apiVersion: kubevirt.io/v1\n"
+         "kind: VirtualMachine\n"
+         "metadata:\n"
+         "  name: example\n"
+         "spec:\n"
+         "  template:\n"
+         "    spec:\n"
+         "      domain:\n"
+         "        devices:\n" +
+         ListText(served, MachineList::kGpus) + ListText(served, MachineList::kHostDevices);
+}
+
+}  // namespace
+
+std::string KubevirtText(const Served& served) {
+  if (served.resources.empty()) {
+    return "# This node serves nothing of what was asked for.\n" + RefusedText(served);
+  }
+  return RefusedText(served) + PermittedText(served) + MachineText(served);
+}
+
+}  // namespace vfio_agent

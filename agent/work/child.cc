@@ -1,0 +1,28 @@
+#include "agent/work/child.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <vector>
+
+#include "agent/daemon/signals.h"
+
+namespace vfio_agent {
+
+void LeaveParent(std::initializer_list<int> keep) {
+  ::setpgid(0, 0);
+  std::vector<int> kept(keep);
+  std::ranges::sort(kept);
+  unsigned from = 3;
+  for (const int fd : kept) {
+    const auto next = static_cast<unsigned>(fd);
+    if (next > from) ::close_range(from, next - 1, 0);
+    from = std::max(from, next + 1);
+  }
+  ::close_range(from, ~0U, 0);
+  ResetSignals();
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+}  // namespace vfio_agent

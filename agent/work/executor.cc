@@ -1,0 +1,144 @@
+#include "agent/work/executor.h"
+
+#include <span>
+
+#include "absl/strings/str_format.h"
+#include "iommu/release.h"
+#include "sysfs/config_space.h"
+#include "sysfs/holders.h"
+#include "sysfs/paths.h"
+#include "sysfs/status.h"
+#include "sysfs/tree.h"
+#include "sysfs/writer.h"
+
+namespace vfio_agent {
+namespace {
+
+// Steps of devices that no record stands for (a release of adopted ones) are not journalled.
+absl::Status JournalStep(const Job& job, size_t step, const Journal& journal) {
+  const PciAddress* const device = DeviceOf(job.actions[step]);
+  if (device == nullptr) return absl::OkStatus();
+  const auto record = job.records.find(*device);
+  if (record == job.records.end()) return absl::OkStatus();
+  Record now = record->second;
+  now.releasing = job.kind == JobKind::kRelease;
+  now.step = std::string(OpName(job.actions[step]));
+  return journal.Write(now);
+}
+
+// The plan is of a picture that may be a moment old: somebody else's bind can have come between.
+absl::Status CheckUnmoved(const Job& job, const Tree& tree) {
+  for (const PciAddress& device : DevicesOf(job.actions)) {
+    std::optional<std::string> planned;
+    for (const Action& action : job.actions) {
+      const PciAddress* const address = DeviceOf(action);
+      if (address == nullptr || *address != device) continue;
+      if (const auto* const unbind = std::get_if<Unbind>(&action)) planned = unbind->driver;
+      if (std::holds_alternative<Probe>(action) && !planned) planned = "";
+    }
+    const absl::StatusOr<std::string> driver = tree.ReadLinkName(DriverLink(device));
+    const std::string now = driver.ok() ? *driver : "";
+    if (!planned || *planned == now || !tree.Exists(DeviceDir(device))) continue;
+    return absl::AbortedError(absl::StrFormat(
+        "%s has %s%s now, not %s%s as planned; nothing was written", device.ToString(),
+        now.empty() ? "no driver" : "the driver ", now, planned->empty() ? "none" : "", *planned));
+  }
+  return absl::OkStatus();
+}
+
+// Before the first write to any of the group's devices, so that all of them are known as begun.
+absl::Status NoteAll(const Job& job, const Journal& journal) {
+  for (const auto& entry : job.records) {
+    Record record = entry.second;
+    record.releasing = job.kind == JobKind::kRelease;
+    record.step = kStepNoted;
+    RETURN_IF_ERROR(journal.Write(record));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CloseRecords(const Job& job, const Journal& journal) {
+  absl::Status status;
+  for (const auto& entry : job.records) {
+    Record record = entry.second;
+    record.step = kStepDone;
+    status.Update(job.kind == JobKind::kBind ? journal.Write(record)
+                                             : journal.Forget(record.address));
+  }
+  return status;
+}
+
+void RestoreRecords(const Job& job, const Journal& journal) {
+  for (const auto& entry : job.records) {
+    const auto earlier = job.earlier.find(entry.first);
+    if (earlier != job.earlier.end()) {
+      journal.Write(earlier->second).IgnoreError();
+    } else {
+      journal.Forget(entry.first).IgnoreError();
+    }
+  }
+}
+
+// Puts back what the first `done` steps have moved, planned from what the kernel shows now; a
+// device that does not go back keeps no other from it. True where there was something and all of it
+// went back.
+bool Undo(const Job& job, size_t done, const Tree& tree, const OnStep& on_step) {
+  const std::vector<PciAddress> moved = DevicesOf(std::span(job.actions).first(done));
+  if (job.kind != JobKind::kBind || moved.empty() || IsGroupOpen(tree, job.group)) return false;
+  ConfigReader config(tree);
+  const absl::StatusOr<NodeFacts> facts = TakeNodeFacts(tree, config, {});
+  if (!facts.ok()) return false;
+  TreeWriter writer(tree);
+  bool all = true;
+  for (const PciAddress& device : moved) {
+    const std::vector<Action> actions = PlanUndo(*facts, job.records, {device});
+    all = Apply(actions, tree, writer, absl::ZeroDuration(), on_step).status.ok() && all;
+  }
+  return all;
+}
+
+}  // namespace
+
+Execution Execute(const Job& job, const Tree& tree, const Journal& journal,
+                  absl::Duration node_timeout, const std::function<void(size_t)>& at_work) {
+  Execution execution;
+  Outcome& outcome = execution.outcome;
+  if (job.actions.empty()) {  // the kernel has done all, only the journal does not know
+    outcome.status = Annotate(CloseRecords(job, journal), "only the journal does not say so yet");
+    if (!outcome.status.ok()) execution.code = Code::kPermissionDenied;
+    return execution;
+  }
+  if (IsGroupOpen(tree, job.group)) {
+    execution.code = Code::kHeld;
+    outcome.status = absl::FailedPreconditionError(
+        absl::StrFormat("group %d has been opened meanwhile; nothing was written", job.group));
+    return execution;
+  }
+  outcome.status = CheckUnmoved(job, tree);
+  if (!outcome.status.ok()) return execution;
+  outcome.status = NoteAll(job, journal);
+  outcome.refused = !outcome.status.ok();
+  if (!outcome.refused) {
+    TreeWriter writer(tree);
+    outcome = Apply(job.actions, tree, writer, node_timeout, [&](size_t step) {
+      at_work(step);
+      return JournalStep(job, step, journal);
+    });
+  }
+  if (outcome.refused) execution.code = Code::kPermissionDenied;
+  if (outcome.status.ok()) {
+    // An error here is none of the job's: the kernel has done all, and who finds the record
+    // unfinished sees that the group is bound.
+    CloseRecords(job, journal).IgnoreError();
+    return execution;
+  }
+  execution.undone = Undo(job, outcome.done, tree, [&](size_t) {
+    at_work(outcome.done);
+    return absl::OkStatus();
+  });
+  // Nothing was moved: nothing is ours.
+  if (execution.undone || outcome.done == 0) RestoreRecords(job, journal);
+  return execution;
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,112 @@
+#include "agent/work/inquiry.h"
+
+#include <algorithm>
+#include <set>
+
+#include "deviceplugin/pod_resources.h"
+#include "iommu/planning.h"
+#include "sysfs/clock.h"
+#include "sysfs/tree.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr absl::Duration kUsePatience = absl::Seconds(2);
+// More for each device: a machine that is slow for being busy does not hang.
+constexpr absl::Duration kUsePatienceEach = absl::Milliseconds(20);
+constexpr absl::Duration kKubeletPatience = absl::Seconds(1);
+// A kubelet that does not answer would otherwise hold up every picture.
+constexpr absl::Duration kKubeletPause = absl::Seconds(5);
+constexpr absl::Duration kOverridePatience = absl::Milliseconds(250);
+
+// The kernel lets a group be opened once, which tells of processes that cannot be seen.
+void AddUnseenHolders(const Tree& tree, const std::vector<int>& groups, UseFacts& use) {
+  for (const int group : groups) {
+    if (use.groups.contains(group) || !IsGroupOpen(tree, group)) continue;
+    use.groups[group] = {{.pid = 0, .command = "a process that cannot be seen from here"}};
+  }
+}
+
+// What `before` has and `now` has not. Both are sorted.
+std::vector<PodClaim> Without(const std::vector<PodClaim>& before,
+                              const std::vector<PodClaim>& now) {
+  std::vector<PodClaim> gone;
+  std::ranges::set_difference(before, now, std::back_inserter(gone));
+  return gone;
+}
+
+std::vector<int> GivenGroups(const NodeFacts& facts) {
+  std::set<int> groups;
+  for (const PciDevice& device : facts.devices) {
+    if (device.group && device.driver && IsVfioDriver(*device.driver)) groups.insert(*device.group);
+  }
+  return {groups.begin(), groups.end()};
+}
+
+}  // namespace
+
+// A tree that is not this machine's has nothing to do with this machine's kubelet, unless one was
+// named.
+PodClaims Inquirer::AskKubelet(const Tree& tree, const Settings& settings) {
+  if (!tree.is_host() && settings.device_plugin_dir == kDefaultDevicePluginDir) return {};
+  if (MonotonicNow() < ask_again_) return last_unknown_;
+  PodClaims claims = ReadPodClaims(
+      {.device_plugin_dir = settings.device_plugin_dir, .root_dir = settings.kubelet_root_dir},
+      kKubeletPatience);
+  if (!claims.known) {
+    last_unknown_ = claims;
+    ask_again_ = MonotonicNow() + kKubeletPause;
+  }
+  return claims;
+}
+
+void Inquirer::ReadOpen(const Tree& tree, const NodeFacts& facts, Tenancy& tenancy) {
+  const std::vector<int> groups = GivenGroups(facts);
+  if (groups.empty()) {
+    tenancy.open.clear();
+    return;
+  }
+  UseFacts use = uses_.Read(tree, facts, {}, groups, kUsePatience);
+  if (uses_.answered()) tenancy.open = std::move(use.groups);
+}
+
+Tenancy Inquirer::LookAtTenants(const Tree& tree, const NodeFacts& facts, const TenantLook& look,
+                                const std::optional<Tenancy>& before, const Settings& settings) {
+  Tenancy now = before.value_or(Tenancy{});
+  if (look.processes) ReadOpen(tree, facts, now);
+  PodClaims claims = AskKubelet(tree, settings);
+  now.silent = claims.why_unknown;
+  if (!before || !before->claims.known) {
+    now.claims = std::move(claims);
+    return now;
+  }
+  if (!claims.known) return now;
+  const std::vector<PodClaim> ended = Without(before->claims.list, claims.list);
+  if (look.kubelet_young) {
+    claims.list.insert(claims.list.end(), ended.begin(), ended.end());
+    std::ranges::sort(claims.list);
+  }
+  now.claims = std::move(claims);
+  if (!ended.empty() && !look.processes) ReadOpen(tree, facts, now);
+  return now;
+}
+
+Inquiry Inquirer::Ask(const Tree& tree, const NodeFacts& facts, const Question& question,
+                      const Custody& custody, const Settings& settings) {
+  const auto devices = static_cast<int64_t>(question.unbound.size());
+  Inquiry inquiry{.use = uses_.Read(tree, facts, question.unbound, question.groups,
+                                    kUsePatience + devices * kUsePatienceEach)};
+  inquiry.overrides = overrides_.Read(tree.root(), question.overridden, kOverridePatience);
+  std::vector<int> given;
+  std::ranges::copy_if(question.groups, std::back_inserter(given),
+                       [&](int group) { return CanBeHeld(custody, facts, group); });
+  if (!given.empty()) inquiry.claims = AskKubelet(tree, settings);
+  // Opening a group, if only for a moment, could keep a guest from it: only where it must be.
+  if (!inquiry.use.processes_known) AddUnseenHolders(tree, given, inquiry.use);
+  answered_ = uses_.answered() && inquiry.claims.known &&
+              std::ranges::none_of(inquiry.overrides,
+                                   [](const auto& entry) { return entry.second.unknown(); });
+  return inquiry;
+}
+
+}  // namespace vfio_agent

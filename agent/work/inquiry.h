@@ -1,0 +1,47 @@
+// Inquirer: looks at what a plan would touch, before anything of it is written.
+#pragma once
+
+#include "agent/config/settings.h"
+#include "agent/work/override_reader.h"
+#include "agent/work/use_reader.h"
+#include "iommu/plan.h"
+
+namespace vfio_agent {
+
+class Tree;
+
+// Costs two short-lived children, a walk over all processes and perhaps a question to the kubelet,
+// so it is for pictures with something to write, not for each one. One thread.
+class Inquirer {
+ public:
+  // Answers `question` about the node that `facts` are of. The kubelet is asked only where a group
+  // could be a pod's. Each of the three waits a second at most where the node is not well (for a
+  // driver_override a quarter of one, for each), and not again for the same reason at once.
+  Inquiry Ask(const Tree& tree, const NodeFacts& facts, const Question& question,
+              const Custody& custody, const Settings& settings);
+
+  struct TenantLook {
+    bool processes = true;       // look which groups are open, by a walk over all processes
+    bool kubelet_young = false;  // pods that it does not list may be there all the same
+  };
+  // Who has what of the groups that are with a vfio driver: what pods have, and which groups are
+  // open, by a walk in a child; that also where a pod has ended since `before`, since its processes
+  // may outlive it. Of what does not answer, what `before` says stays.
+  Tenancy LookAtTenants(const Tree& tree, const NodeFacts& facts, const TenantLook& look,
+                        const std::optional<Tenancy>& before, const Settings& settings);
+
+  // False where something did not answer the last time, so that asking again may help.
+  bool answered() const { return answered_; }
+
+ private:
+  void ReadOpen(const Tree& tree, const NodeFacts& facts, Tenancy& tenancy);
+  PodClaims AskKubelet(const Tree& tree, const Settings& settings);
+
+  bool answered_ = true;
+  UseReader uses_;
+  OverrideReader overrides_;
+  PodClaims last_unknown_;
+  absl::Time ask_again_ = absl::InfinitePast();
+};
+
+}  // namespace vfio_agent

@@ -1,0 +1,53 @@
+#include "agent/work/one_shot.h"
+
+#include <poll.h>
+
+#include <algorithm>
+
+#include "sysfs/clock.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+void WaitFor(const Jobs& jobs) {
+  const absl::Duration left = jobs.NextDeadline() - MonotonicNow();
+  const int64_t wait_ms = std::clamp<int64_t>(absl::ToInt64Milliseconds(left) + 1, 0, 60'000);
+  pollfd ready = {.fd = jobs.fd(), .events = POLLIN};
+  ::poll(&ready, 1, static_cast<int>(wait_ms));
+}
+
+// Nothing was written: somebody else is at work on the group, or its lock cannot be had.
+JobEvent NotStarted(const Job& job, const absl::Status& status) {
+  const bool other = absl::IsUnavailable(status);
+  return {.job = job,
+          .status = status,
+          .code = other ? Code::kForeignManager : Code::kPermissionDenied,
+          .remedy = other ? "wait for it to end, then try again" : kStateRemedy};
+}
+
+}  // namespace
+
+std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session) {
+  const Settings& settings = session.settings();
+  Jobs jobs(session.tree().root(), settings.state_dir, session.OpenJournal(),
+            {.step = settings.unbind_timeout, .node = settings.node_timeout});
+  std::vector<JobEvent> events;
+  size_t next = 0;
+  while (next < list.size() || jobs.active() > 0) {
+    const auto parallel = static_cast<size_t>(settings.parallel);
+    for (; next < list.size() && jobs.active() < parallel; ++next) {
+      const absl::Status started = jobs.Start(list[next], MonotonicNow());
+      if (!started.ok()) events.push_back(NotStarted(list[next], started));
+    }
+    if (jobs.active() > 0) WaitFor(jobs);
+    for (JobEvent& event : jobs.Poll(MonotonicNow())) {
+      // What comes after a deadline belongs to the one event that told of it.
+      if (event.kind == JobEvent::Kind::kStuck || event.cut_off) continue;
+      events.push_back(std::move(event));
+    }
+  }
+  return events;
+}
+
+}  // namespace vfio_agent
