@@ -80,14 +80,14 @@ ProgressLine::ProgressLine() {
 }
 
 ProgressLine::~ProgressLine() {
-  if (shown_) std::cerr << kClearLine << std::flush;
+  if (!shown_.empty()) std::cerr << kClearLine << std::flush;
 }
 
 void ProgressLine::Show(const std::string& text) {
-  if (!visible()) return;
+  if (!visible() || text == shown_) return;
   // A line that fills the last column would wrap, and could not be taken back.
   std::cerr << kClearLine << text.substr(0, width_ - 1) << std::flush;
-  shown_ = true;
+  shown_ = text;
 }
 
 }  // namespace vfio_agent

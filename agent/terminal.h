@@ -37,7 +37,7 @@ class ProgressLine {
 
  private:
   size_t width_ = 0;
-  bool shown_ = false;
+  std::string shown_;
 };
 
 }  // namespace vfio_agent
