@@ -1,217 +1,259 @@
 #include "agent/command_line.h"
 
 #include <CLI/CLI.hpp>
-#include <array>
+#include <deque>
 #include <iostream>
 
+#include "absl/strings/str_format.h"
+#include "agent/command_table.h"
 #include "agent/commands.h"
 #include "agent/daemon/signals.h"
 #include "agent/exit_code.h"
 #include "agent/log.h"
+#include "agent/terminal.h"
+#include "agent/usage/help_text.h"
+#include "agent/usage/suggest.h"
+#include "sysfs/proc_text.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
 namespace {
 
-using Handler = int (*)(Session&);
-
-struct Command {
-  const char* name;
-  const char* help;
-  const char* argument;  // name of the positional arguments; null: none
-  const char* argument_help;
-  Handler handler;
+struct Given {
+  const OptionRow* row = nullptr;
+  std::string value;
 };
 
-constexpr char kSelectors[] =
-    "address (0000:65:00.0 or 65:00.0), group:26, id (10de:2330), vendor (10de:) or resource";
-
-constexpr std::array<Command, 8> kCommands = {{
-    {"run", "the daemon: bind what the plan says, serve the kubelet", nullptr, nullptr, RunCommand},
-    {"plan", "what run or bind would do and why; changes nothing", nullptr, nullptr, PlanCommand},
-    {"bind", "apply the plan once and leave", "SELECTOR", kSelectors, BindCommand},
-    {"release", "give devices back to the drivers they came from", "SELECTOR", kSelectors,
-     ReleaseCommand},
-    {"list", "tables of devices, groups or resources", "WHAT",
-     "devices (default), groups or resources", ListCommand},
-    {"explain", "why a group has its members and whether it can be given away", "SELECTOR",
-     kSelectors, ExplainCommand},
-    {"kubevirt", "what KubeVirt has to be told so that machines get what this node serves",
-     "SELECTOR", kSelectors, KubevirtCommand},
-    {"status", "what the running daemon holds, who has it, and how it stands with the kubelet",
-     nullptr, nullptr, StatusCommand},
-}};
-
-constexpr char kFooter[] =
-    "Examples:\n"
-    "  vfio-agent plan                     what would happen on this node\n"
-    "  vfio-agent explain 65:00.0          why that card can or cannot be given away\n"
-    "  vfio-agent bind group:26            bind one group, whole\n"
-    "  vfio-agent release                  give back all that was bound\n"
-    "  vfio-agent kubevirt --diff cr.yaml  what would not start with that KubeVirt resource\n"
-    "  vfio-agent plan --root /copy -o json  the same questions about a copied tree\n"
-    "Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 refused, 4 would change something";
-
-// What the parser fills; settings only where they were given.
+// What the parser found, before any of it means something.
 struct Parsed {
-  Invocation invocation;
-  std::string output = "table";
-  std::map<std::string, std::string> flags;
+  const Command* command = nullptr;
+  std::string first;  // of a command of two words, where the second is missing
+  std::vector<Given> options;
+  std::vector<std::string> arguments;
+  std::vector<std::string> strange;  // words that are no option and no argument
 };
 
-void AddCommon(CLI::App& app, Parsed& parsed) {
-  app.add_option("--config", parsed.invocation.config_file,
-                 "configuration file (VFIO_AGENT_CONFIG)")
-      ->capture_default_str();
-  app.add_option("--root", parsed.invocation.root,
-                 "read DIR/sys, DIR/proc, DIR/dev instead (VFIO_AGENT_ROOT)")
-      ->capture_default_str();
-  app.add_option("-o,--output", parsed.output, "table, wide, json or yaml")
-      ->check(CLI::IsMember({"table", "wide", "json", "yaml"}))
-      ->capture_default_str();
-  for (const SettingRow& row : SettingRows()) {
-    const std::string flag = row.flag;
-    app.add_option_function<std::string>(
-        "--" + flag,
-        [&parsed, flag](const std::string& value) { parsed.invocation.flags[flag] = value; },
-        std::string(row.help) + " [" + row.fallback + "] (" + VariableOf(row) + ")");
+// The parser and the rows that it points into.
+struct Parser {
+  CLI::App app{std::string(kPurpose), "vfio-agent"};
+  std::deque<OptionRow> rows;
+  std::map<const CLI::App*, const Command*> commands;
+  std::map<std::string, CLI::App*, std::less<>> firsts;  // "config"
+  Parsed parsed;
+};
+
+void AddOption(CLI::App& app, const OptionRow& option, Parser& parser) {
+  const OptionRow& row = parser.rows.emplace_back(option);
+  std::string names = absl::StrFormat("--%s", std::string(row.name));
+  if (row.letter != '\0') names += absl::StrFormat(",-%c", row.letter);
+  std::vector<Given>& given = parser.parsed.options;
+  if (row.value.empty()) {
+    app.add_flag_callback(names, [&given, &row] { given.push_back({&row, ""}); });
+    return;
   }
+  app.add_option_function<std::string>(names,
+                                       [&given, &row](const std::string& value) {
+                                         given.push_back({&row, value});
+                                       })
+      ->type_name(std::string(row.value))
+      ->take_last();
 }
 
-// These two say where settings come from, so they are no rows of the settings' table.
-void TakeEnvironment(Invocation& invocation) {
-  const char* const config = std::getenv("VFIO_AGENT_CONFIG");  // NOLINT(concurrency-mt-unsafe)
-  const char* const root = std::getenv("VFIO_AGENT_ROOT");      // NOLINT(concurrency-mt-unsafe)
-  if (config != nullptr) invocation.config_file = config;
-  if (root != nullptr) invocation.root = root;
+// What a command does not know itself falls through to the program: common options may stand before
+// the command and after it. Checks and help are our own, from the table.
+void SetUp(CLI::App& app) {
+  app.set_help_flag();
+  app.allow_extras();
+  app.fallthrough();
+  app.require_subcommand(0, 1);
 }
 
-CLI::App* AddCommand(CLI::App& app, const Command& command, Parsed& parsed) {
-  CLI::App* const sub = app.add_subcommand(command.name, command.help);
-  AddCommon(*sub, parsed);
-  if (command.argument != nullptr) {
-    CLI::Option* const option =
-        sub->add_option(command.argument, parsed.invocation.arguments, command.argument_help);
-    if (std::string_view(command.name) == "list") {
-      option->check(CLI::IsMember({"devices", "groups", "resources"}))->expected(0, 1);
+CLI::App* ParentOf(const Command& command, Parser& parser, std::string& last) {
+  const size_t blank = command.name.find(' ');
+  last = command.name.substr(blank == std::string_view::npos ? 0 : blank + 1);
+  if (blank == std::string_view::npos) return &parser.app;
+  const std::string first(command.name.substr(0, blank));
+  CLI::App*& parent = parser.firsts[first];
+  if (parent == nullptr) {
+    parent = parser.app.add_subcommand(first);
+    SetUp(*parent);
+  }
+  return parent;
+}
+
+void AddCommand(const Command& command, Parser& parser) {
+  std::string last;
+  CLI::App* const parent = ParentOf(command, parser, last);
+  CLI::App* const sub = parent->add_subcommand(last);
+  SetUp(*sub);
+  for (const OptionRow& row : command.options) AddOption(*sub, row, parser);
+  if (!command.argument.kind.empty()) sub->add_option("WORDS", parser.parsed.arguments);
+  parser.commands[sub] = &command;
+}
+
+// The error of a parse; "" where there is none.
+std::string Parse(int argc, char** argv, Parser& parser) {
+  SetUp(parser.app);
+  for (const OptionRow& row : OptionsOf(nullptr)) AddOption(parser.app, row, parser);
+  for (const Command& command : Commands()) AddCommand(command, parser);
+  try {
+    parser.app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return error.what();
+  }
+  Parsed& parsed = parser.parsed;
+  for (const auto& [app, command] : parser.commands) {
+    if (app->parsed()) parsed.command = command;
+  }
+  for (const auto& [first, app] : parser.firsts) {
+    if (app->parsed()) parsed.first = first;
+  }
+  parsed.strange = parser.app.remaining(true);
+  std::erase(parsed.strange, "--");  // it is among them where a command has arguments
+  return "";
+}
+
+std::vector<std::string> OptionNames(const Command* command) {
+  std::vector<std::string> names;
+  for (const OptionRow& row : OptionsOf(command)) {
+    names.push_back(absl::StrFormat("--%s", std::string(row.name)));
+  }
+  return names;
+}
+
+std::string NameOf(const Command* command) {
+  return command == nullptr ? "vfio-agent" : std::string(command->name);
+}
+
+std::string StrangeWord(const Parsed& parsed) {
+  const std::string& word = parsed.strange.front();
+  const std::string shown = Printable(word);
+  if (word.starts_with('-')) {
+    const std::string name = word.substr(0, word.find('='));
+    return absl::StrFormat("%s has no option '%s'%s", NameOf(parsed.command), shown,
+                           DidYouMean(name, OptionNames(parsed.command)));
+  }
+  if (parsed.command != nullptr) {
+    return absl::StrFormat("%s takes no word '%s'", NameOf(parsed.command), shown);
+  }
+  const std::string start = parsed.first.empty() ? "" : parsed.first + " ";
+  return absl::StrFormat("no command is called '%s%s'%s", start, shown,
+                         DidYouMean(start + word, CommandNames()));
+}
+
+// A word that is none of the choices; "" where it is one, or anything goes.
+std::string WrongChoice(const std::string& what, WordKind kind, const std::string& word) {
+  const std::vector<std::string> choices = ChoicesOf(kind);
+  if (choices.empty() || std::ranges::count(choices, word) > 0) return "";
+  return absl::StrFormat("%s: '%s' is none of %s%s", what, Printable(word), std::string(kind),
+                         DidYouMean(word, choices));
+}
+
+// What is wrong with the words for themselves; "" where nothing is.
+std::string FindFault(const Parsed& parsed) {
+  if (!parsed.strange.empty()) return StrangeWord(parsed);
+  for (const Given& given : parsed.options) {
+    // The settings' own table tells what it wants, and from where it came.
+    if (given.row->set == nullptr) continue;
+    const std::string what = absl::StrFormat("--%s", std::string(given.row->name));
+    if (std::string fault = WrongChoice(what, given.row->value, given.value); !fault.empty()) {
+      return fault;
     }
-    if (std::string_view(command.name) == "explain") option->required();
   }
-  const std::string_view name = command.name;
-  if (name == "plan" || name == "list") {
-    sub->add_flag("--all", parsed.invocation.all, "groups that nobody selected, too");
+  if (parsed.command == nullptr) return "";
+  const ArgumentRow& argument = parsed.command->argument;
+  for (const std::string& word : parsed.arguments) {
+    if (std::string fault = WrongChoice(NameOf(parsed.command), argument.kind, word);
+        !fault.empty()) {
+      return fault;
+    }
   }
-  if (name == "plan" || name == "explain") {
-    sub->add_flag("--exit-code", parsed.invocation.exit_code,
-                  "tell by the exit code: 3 refused, 4 would change something");
-  }
-  if (name == "kubevirt") {
-    sub->add_option("--diff", parsed.invocation.diff,
-                    "compare with this file (-: standard input): a KubeVirt resource or machines; "
-                    "exit code 3 where something would not start");
-  }
-  return sub;
+  if (parsed.arguments.size() <= argument.most) return "";
+  return absl::StrFormat("%s takes no word '%s' as well", NameOf(parsed.command),
+                         Printable(parsed.arguments[argument.most]));
 }
 
-Output OutputOf(const std::string& word) {
-  if (word == "json") return Output::kJson;
-  if (word == "yaml") return Output::kYaml;
-  return word == "wide" ? Output::kWide : Output::kTable;
+// What is missing; only where no help was asked for.
+std::string FindMissing(const Parsed& parsed) {
+  if (parsed.command == nullptr) {
+    return absl::StrFormat("a command is missing%s%s", parsed.first.empty() ? "" : " after ",
+                           parsed.first);
+  }
+  const ArgumentRow& argument = parsed.command->argument;
+  if (parsed.arguments.size() >= argument.least) return "";
+  return absl::StrFormat("%s: %s is missing", NameOf(parsed.command), std::string(argument.kind));
 }
 
-int RunWithSession(Parsed& parsed, Handler handler) {
-  parsed.invocation.output = OutputOf(parsed.output);
-  if (handler == RunCommand) HoldSignals();
-  const absl::StatusOr<std::unique_ptr<Session>> session = Session::Open(parsed.invocation);
+int Refuse(const std::string& fault, const Command* command) {
+  const std::string help = command == nullptr
+                               ? "vfio-agent help"
+                               : absl::StrFormat("vfio-agent help %s", NameOf(command));
+  PrintError(absl::StrFormat("%s%s see `%s`", fault, fault.ends_with('?') ? "" : ";", help));
+  return kExitUsage;
+}
+
+Invocation MakeInvocation(const Parsed& parsed) {
+  Invocation invocation;
+  // Those of the settings are for the settings' own table.
+  for (const OptionRow& row : CommonOptions()) {
+    if (!row.variable) continue;
+    const char* const value =
+        std::getenv(VariableOf(row).c_str());  // NOLINT(concurrency-mt-unsafe)
+    if (value != nullptr) row.set(invocation, value);
+  }
+  for (const Given& given : parsed.options) {
+    if (given.row->set != nullptr) {
+      given.row->set(invocation, given.value);
+    } else {
+      invocation.flags[std::string(given.row->name)] = given.value;
+    }
+  }
+  invocation.arguments = parsed.arguments;
+  return invocation;
+}
+
+int RunWithSession(const Invocation& invocation, const Command& command) {
+  if (command.holds_signals) HoldSignals();
+  const absl::StatusOr<std::unique_ptr<Session>> session = Session::Open(invocation);
   if (!session.ok()) {
     PrintError(Message(session.status()));
     return absl::IsInvalidArgument(session.status()) ? kExitUsage : kExitFailed;
   }
   const Settings& settings = (*session)->settings();
   SetUpLog(settings.log_level, settings.log_format);
-  return handler(**session);
+  return command.with_session(**session);
 }
 
-// Edit distance, for a word that was misspelt.
-size_t Distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
-    }
+// --help: of whatever was named so far.
+int HelpOn(const Parsed& parsed) {
+  Invocation help;
+  if (parsed.command != nullptr) {
+    help.arguments = {NameOf(parsed.command)};
+  } else if (!parsed.first.empty()) {
+    help.arguments = {parsed.first};
   }
-  return row[b.size()];
-}
-
-bool IsUnknownWord(const CLI::App& app, std::string_view word) {
-  const auto same = [word](const CLI::App* sub) { return sub->get_name() == word; };
-  return !word.starts_with('-') && app.get_subcommands(same).empty();
-}
-
-int RefuseWord(const CLI::App& app, const std::string& word) {
-  PrintError("no subcommand is called '" + word + "'; see `vfio-agent help`");
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (Distance(word, sub->get_name()) <= 2) {
-      PrintError("did you mean '" + sub->get_name() + "'?");
-    }
-  }
-  return kExitUsage;
-}
-
-int Help(const std::string& overview, const CLI::App& app, const std::vector<std::string>& words) {
-  if (words.empty()) {
-    std::cout << overview;
-    return kExitDone;
-  }
-  if (IsUnknownWord(app, words.front())) return RefuseWord(app, words.front());
-  const std::vector<const CLI::App*> found = app.get_subcommands(
-      [&words](const CLI::App* sub) { return sub->get_name() == words.front(); });
-  std::cout << found.front()->help();
-  return kExitDone;
+  return HelpCommand(help);
 }
 
 }  // namespace
 
 int RunMain(int argc, char** argv) {
-  CLI::App app("Gives whole PCI devices to virtual machines on Kubernetes", "vfio-agent");
-  app.require_subcommand(1);
-  app.footer(kFooter);
-  app.set_version_flag("--version", "vfio-agent " VFIO_AGENT_VERSION);
-  Parsed parsed;
-  TakeEnvironment(parsed.invocation);
-  AddCommon(app, parsed);  // before the subcommand as well as after it
-  std::map<const CLI::App*, Handler> handlers;
-  for (const Command& command : kCommands) {
-    handlers[AddCommand(app, command, parsed)] = command.handler;
+  Parser parser;
+  if (const std::string fault = Parse(argc, argv, parser); !fault.empty()) {
+    return Refuse(fault, parser.parsed.command);
   }
-  CLI::App* const config = app.add_subcommand("config", "check or show the configuration");
-  config->require_subcommand(1);
-  handlers[AddCommand(*config, {"check", "validate the file", nullptr, nullptr, nullptr}, parsed)] =
-      ConfigCheckCommand;
-  handlers[AddCommand(*config, {"show", "print what is in force", nullptr, nullptr, nullptr},
-                      parsed)] = ConfigShowCommand;
-  const CLI::App* const version =
-      AddCommand(app, {"version", "print the version", nullptr, nullptr, nullptr}, parsed);
-  CLI::App* const help = app.add_subcommand("help", "print this text, or that of a subcommand");
-  help->add_option("SUBCOMMAND", parsed.invocation.arguments, "run, plan, …");
-  const std::string overview = app.help();  // once something is parsed it would be the subcommand's
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (argc > 1 && IsUnknownWord(app, argv[1])) return RefuseWord(app, argv[1]);
-    return app.exit(error) == 0 ? kExitDone : kExitUsage;
+  const Parsed& parsed = parser.parsed;
+  if (const std::string fault = FindFault(parsed); !fault.empty()) {
+    return Refuse(fault, parsed.command);
   }
-  if (help->parsed()) return Help(overview, app, parsed.invocation.arguments);
-  if (version->parsed()) return VersionCommand(OutputOf(parsed.output));
-  for (const auto& [sub, handler] : handlers) {
-    if (sub->parsed()) return RunWithSession(parsed, handler);
+  const Invocation invocation = MakeInvocation(parsed);
+  if (invocation.help) return HelpOn(parsed);
+  if (invocation.version) return VersionCommand(invocation);
+  if (const std::string missing = FindMissing(parsed); !missing.empty()) {
+    return Refuse(missing, parsed.command);
   }
-  return kExitDone;
+  if (parsed.command->alone != nullptr) return parsed.command->alone(invocation);
+  return RunWithSession(invocation, *parsed.command);
 }
 
 }  // namespace vfio_agent

@@ -19,14 +19,19 @@ int KubevirtCommand(Session& session);
 int StatusCommand(Session& session);
 int ConfigCheckCommand(Session& session);
 int ConfigShowCommand(Session& session);
-int VersionCommand(Output output);
+// These need no configuration and no root.
+int HelpCommand(const Invocation& invocation);
+int VersionCommand(const Invocation& invocation);
+int CompletionCommand(const Invocation& invocation);
+int CompleteCommand(const Invocation& invocation);
 
 // Helpers that the subcommands share.
 
 // One line on standard error: "vfio-agent: <text>".
 void PrintError(const std::string& text);
-// True for json and yaml, and then how such a document is printed.
+// True for json and yaml, and then how such a document is written, and printed.
 bool IsDocument(Output output);
+std::string DocumentText(const Json& document, Output output);
 void PrintDocument(const Json& document, Output output);
 // Takes the picture; prints what is wrong and returns null where it cannot.
 std::unique_ptr<Picture> TakeOrPrint(Session& session);

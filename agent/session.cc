@@ -145,6 +145,16 @@ absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes, Wish wish
   return picture;
 }
 
+absl::StatusOr<Picture> Session::Look() {
+  Picture picture;
+  std::vector<std::string> notes;  // a name more or less makes no difference here
+  ASSIGN_OR_RETURN(picture.facts, TakeNodeFacts(tree_, reader_, modules_));
+  LookUpNames(picture.facts, notes);
+  picture.names = names_;
+  picture.plan = MakePlan(picture.facts, config_.policy, names_);
+  return picture;
+}
+
 void Session::InquireFor(const std::vector<PciAddress>& wanted, Picture& picture) {
   Question question;
   for (const PciAddress& address : wanted) {

@@ -18,16 +18,22 @@
 namespace vfio_agent {
 
 enum class Output { kTable, kWide, kJson, kYaml };
+enum class Colour { kAuto, kAlways, kNever };
 
 struct Invocation {
   std::string root = "/";
   std::string config_file = kDefaultConfigFile;
   Output output = Output::kTable;
+  Colour colour = Colour::kAuto;
   std::map<std::string, std::string> flags;  // settings given on the command line
   std::vector<std::string> arguments;        // SELECTOR…, ADDRESS, what to list
   bool all = false;                          // plan, list: unselected groups too
   bool exit_code = false;                    // plan, explain: tell by the exit code
   std::optional<std::string> diff;           // kubevirt: the file to compare with; "-": stdin
+  bool watch = false;                        // list, status: again and again
+  bool man = false;                          // help: as a man page
+  bool help = false;                         // --help: of the command
+  bool version = false;                      // --version
 };
 
 // What a picture needs from whoever takes it.
@@ -70,6 +76,10 @@ class Session {
   // what, and plans again. `notes` collects what deserves a line of log, such as an unreadable
   // pci.ids. The picture's custody.tenancy has the grants that are open still.
   absl::StatusOr<Picture> Take(std::vector<std::string>& notes, Wish wish = {});
+
+  // A picture without any question of who has or uses what, quick and for looking at only: its plan
+  // is a draft. The same errors.
+  absl::StatusOr<Picture> Look();
 
   // Allocations that no picture has settled, for pictures whose taker does not know of any.
   void Remember(std::vector<Grant> grants) { remembered_ = std::move(grants); }

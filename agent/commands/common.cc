@@ -35,8 +35,12 @@ void SetAsideOrPrint(const Session& session, const Picture& picture) {
 
 bool IsDocument(Output output) { return output == Output::kJson || output == Output::kYaml; }
 
+std::string DocumentText(const Json& document, Output output) {
+  return output == Output::kYaml ? DumpYaml(document) : DumpJson(document);
+}
+
 void PrintDocument(const Json& document, Output output) {
-  std::cout << (output == Output::kYaml ? DumpYaml(document) : DumpJson(document));
+  std::cout << DocumentText(document, output);
 }
 
 std::unique_ptr<Picture> TakeOrPrint(Session& session) {

@@ -79,14 +79,4 @@ int ConfigShowCommand(Session& session) {
   return kExitDone;
 }
 
-int VersionCommand(Output output) {
-  const Json document = {{"schema", "vfio-agent/version/v1"}, {"version", VFIO_AGENT_VERSION}};
-  if (IsDocument(output)) {
-    PrintDocument(document, output);
-  } else {
-    std::cout << "vfio-agent " << VFIO_AGENT_VERSION << "\n";
-  }
-  return kExitDone;
-}
-
 }  // namespace vfio_agent

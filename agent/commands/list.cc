@@ -1,96 +1,19 @@
+#include <unistd.h>
+
 #include <iostream>
 
 #include "absl/strings/str_format.h"
 #include "agent/commands.h"
 #include "agent/exit_code.h"
 #include "agent/json.h"
-#include "agent/pci_class.h"
-#include "agent/table.h"
+#include "agent/listing/tables.h"
+#include "agent/listing/watch.h"
+#include "sysfs/status.h"
 
 namespace vfio_agent {
 namespace {
 
-using Rows = std::vector<std::vector<std::string>>;
-
-constexpr size_t kNarrow = 100;  // columns of a table that is not wide
-
-std::string GroupNumber(const std::optional<int>& group) {
-  return group ? absl::StrFormat("%d", *group) : "-";
-}
-
-std::string Numa(const std::optional<int>& node) {
-  return node ? absl::StrFormat("%d", *node) : "-";
-}
-
-// The model if it is known, else the class in lspci's words.
-std::string DeviceWords(const Picture& picture, const PciDevice& device) {
-  const std::string model = ModelOf(picture, device);
-  return model.empty() ? std::string(ClassWords(device.class_code)) : model;
-}
-
-std::vector<std::string> MemberRow(const Picture& picture, const GroupPlan& group,
-                                   const Member& member, bool wide) {
-  const PciDevice& device = *FindDevice(picture.facts, member.address);
-  std::string driver = member.driver.value_or("-");
-  if (member.action == MemberAction::kBind) driver += " > " + member.to;
-  std::vector<std::string> row = {GroupNumber(group.group),
-                                  member.address.ToString(),
-                                  absl::StrFormat("%04x:%04x", member.vendor, member.device),
-                                  absl::StrFormat("%04x", device.Class16()),
-                                  driver,
-                                  std::string(Name(member.role)),
-                                  std::string(Name(group.verdict)),
-                                  DeviceWords(picture, device)};
-  if (wide) {
-    row.push_back(Numa(device.numa_node));
-    row.push_back(device.parent ? device.parent->ToString() : device.root);
-    row.push_back(group.resource);
-  }
-  return row;
-}
-
-// Grouped by IOMMU group; groups that nobody selected only on demand.
-std::string DevicesText(const Picture& picture, bool all, bool wide) {
-  Rows rows = {{"GROUP", "ADDRESS", "ID", "CLASS", "DRIVER", "ROLE", "VERDICT", "DEVICE"}};
-  if (wide) rows.front().insert(rows.front().end(), {"NUMA", "BELOW", "RESOURCE"});
-  for (const GroupPlan& group : picture.plan.groups) {
-    if (group.verdict == Verdict::kUnselected && !all) continue;
-    for (const Member& member : group.members) {
-      rows.push_back(MemberRow(picture, group, member, wide));
-    }
-  }
-  return FormatTable(std::move(rows), wide ? 0 : kNarrow);
-}
-
-std::string GroupsText(const Picture& picture, bool all) {
-  Rows rows = {{"GROUP", "VERDICT", "ENDPOINTS", "BRIDGES", "RESOURCE", "WHY"}};
-  for (const GroupPlan& group : picture.plan.groups) {
-    if (group.verdict == Verdict::kUnselected && !all) continue;
-    int bridges = 0;
-    for (const Member& member : group.members) bridges += member.role == Role::kBridge ? 1 : 0;
-    std::string why;
-    for (const Refusal& refusal : group.refusals) {
-      const std::string name(CodeName(refusal.code));
-      if (why.find(name) == std::string::npos) why += (why.empty() ? "" : ",") + name;
-    }
-    rows.push_back({GroupNumber(group.group), std::string(Name(group.verdict)),
-                    absl::StrFormat("%d", static_cast<int>(group.members.size()) - bridges),
-                    absl::StrFormat("%d", bridges), group.resource.empty() ? "-" : group.resource,
-                    why});
-  }
-  return FormatTable(std::move(rows), kNarrow);
-}
-
-std::string ResourcesText(const Picture& picture, bool wide) {
-  Rows rows = {{"RESOURCE", "UNIT", "GROUP", "NUMA", "STATE", "WHO OR WHY"}};
-  for (const Resource& resource : picture.plan.resources) {
-    for (const Unit& unit : resource.units) {
-      rows.push_back({resource.name, unit.id, GroupNumber(unit.group), Numa(unit.numa_node),
-                      std::string(Name(unit.state)), WhoOrWhy(unit.pods, unit.reason, wide)});
-    }
-  }
-  return FormatTable(std::move(rows), wide ? 0 : kNarrow);
-}
+constexpr absl::Duration kPause = absl::Seconds(2);
 
 Json DevicesJson(const Picture& picture, bool all) {
   Json devices = Json::array();
@@ -112,6 +35,25 @@ Json PartJson(const Picture& picture, const std::string& part, bool all) {
           {part, PlanToJson(picture.plan, all).at(part)}};
 }
 
+std::string Text(const Picture& picture, const std::string& what, const Invocation& invocation) {
+  const ListWish wish = {.all = invocation.all, .wide = invocation.output == Output::kWide};
+  const TableStyle style = {
+      .width = wish.wide ? 0 : TextWidth(),
+      .spare = SpareColumns(),
+      .paint = UsesColour(invocation.colour, STDOUT_FILENO) ? StateStyle : nullptr};
+  if (what == "devices") return FormatTable(DeviceRows(picture, wish), style);
+  if (what == "groups") return FormatTable(GroupRows(picture, wish), style);
+  return FormatTable(ResourceRows(picture, wish), style);
+}
+
+std::string Answer(const Picture& picture, const Invocation& invocation) {
+  const std::string what = invocation.arguments.empty() ? "devices" : invocation.arguments.front();
+  if (!IsDocument(invocation.output)) return Text(picture, what, invocation);
+  return DocumentText(what == "devices" ? DevicesJson(picture, invocation.all)
+                                        : PartJson(picture, what, invocation.all),
+                      invocation.output);
+}
+
 void PrintHint(const Picture& picture, bool all) {
   for (const GroupPlan& group : picture.plan.groups) {
     if (all || group.verdict != Verdict::kUnselected) return;
@@ -119,24 +61,26 @@ void PrintHint(const Picture& picture, bool all) {
   PrintError("nothing on this node is selected; --all lists every device");
 }
 
+int WatchList(Session& session) {
+  return Watch(session.tree(), {.form = WatchFormFor(session.invocation().output),
+                                .pause = kPause,
+                                .answer = [&session]() -> std::string {
+                                  std::vector<std::string> notes;  // a list without --watch tells
+                                  const absl::StatusOr<Picture> picture = session.Take(notes);
+                                  if (!picture.ok()) return Message(picture.status()) + "\n";
+                                  return Answer(*picture, session.invocation());
+                                }});
+}
+
 }  // namespace
 
 int ListCommand(Session& session) {
   const Invocation& invocation = session.invocation();
-  const std::string what = invocation.arguments.empty() ? "devices" : invocation.arguments.front();
+  if (invocation.watch) return WatchList(session);
   const std::unique_ptr<Picture> picture = TakeOrPrint(session);
   if (picture == nullptr) return kExitFailed;
-  if (IsDocument(invocation.output)) {
-    PrintDocument(what == "devices" ? DevicesJson(*picture, invocation.all)
-                                    : PartJson(*picture, what, invocation.all),
-                  invocation.output);
-    return kExitDone;
-  }
-  const bool wide = invocation.output == Output::kWide;
-  if (what == "devices") std::cout << DevicesText(*picture, invocation.all, wide);
-  if (what == "groups") std::cout << GroupsText(*picture, invocation.all);
-  if (what == "resources") std::cout << ResourcesText(*picture, wide);
-  PrintHint(*picture, invocation.all);
+  std::cout << Answer(*picture, invocation);
+  if (!IsDocument(invocation.output)) PrintHint(*picture, invocation.all);
   return kExitDone;
 }
 

@@ -1,8 +1,12 @@
+#include <unistd.h>
+
 #include <iostream>
 
 #include "absl/time/clock.h"
 #include "agent/commands.h"
 #include "agent/exit_code.h"
+#include "agent/listing/tables.h"
+#include "agent/listing/watch.h"
 #include "agent/outlets/status.h"
 #include "deviceplugin/server.h"
 #include "deviceplugin/status_server.h"
@@ -13,26 +17,43 @@ namespace {
 
 // The daemon answers at once or is in trouble.
 constexpr absl::Duration kPatience = absl::Seconds(5);
+constexpr absl::Duration kPause = absl::Seconds(1);
 
 absl::StatusOr<AgentStatus> Fetch(const Settings& settings) {
   ASSIGN_OR_RETURN(const std::string socket, SocketPath(settings.state_dir, kStatusSocket));
   return FetchStatus(socket, kPatience);
 }
 
+std::string Answer(const AgentStatus& status, const Invocation& invocation) {
+  if (IsDocument(invocation.output)) return DocumentText(StatusToJson(status), invocation.output);
+  const bool wide = invocation.output == Output::kWide;
+  const TableStyle style = {
+      .width = TextWidth(),
+      .spare = SpareColumns(),
+      .paint = UsesColour(invocation.colour, STDOUT_FILENO) ? StateStyle : nullptr};
+  return StatusToText(status, absl::Now(), wide, style);
+}
+
+int WatchStatus(const Session& session) {
+  return Watch(session.tree(), {.form = WatchFormFor(session.invocation().output),
+                                .pause = kPause,
+                                .answer = [&session]() -> std::string {
+                                  const auto status = Fetch(session.settings());
+                                  if (!status.ok()) return Message(status.status()) + "\n";
+                                  return Answer(*status, session.invocation());
+                                }});
+}
+
 }  // namespace
 
 int StatusCommand(Session& session) {
+  if (session.invocation().watch) return WatchStatus(session);
   const absl::StatusOr<AgentStatus> status = Fetch(session.settings());
   if (!status.ok()) {
     PrintError(Message(status.status()));
     return kExitFailed;
   }
-  const Output output = session.invocation().output;
-  if (IsDocument(output)) {
-    PrintDocument(StatusToJson(*status), output);
-  } else {
-    std::cout << StatusToText(*status, absl::Now(), output == Output::kWide);
-  }
+  std::cout << Answer(*status, session.invocation());
   return kExitDone;
 }
 

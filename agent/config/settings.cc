@@ -86,47 +86,59 @@ absl::Status SetListen(Settings& settings, const std::string& value) {
 
 constexpr std::array<SettingRow, 17> kRows = {{
     {"device-plugin-dir", "kubelet.devicePluginDir", kDefaultDevicePluginDir,
-     "the kubelet's device-plugin directory", SetPath<&Settings::device_plugin_dir>},
-    {"kubelet-root-dir", "kubelet.rootDir", "/var/lib/kubelet", "the kubelet's --root-dir",
-     SetPath<&Settings::kubelet_root_dir>},
+     "the kubelet's device-plugin directory", SetPath<&Settings::device_plugin_dir>, "DIR"},
+    {"kubelet-root-dir", "kubelet.rootDir", "/var/lib/kubelet",
+     "the kubelet's --root-dir: pod-resources/kubelet.sock below it tells which units pods have",
+     SetPath<&Settings::kubelet_root_dir>, "DIR"},
     {"registration", "kubelet.registration", "socket",
-     "how to register: socket (kubelet.sock) or registry (plugins_registry)", SetRegistering},
+     "how to register: socket (call kubelet.sock) or registry (be found in plugins_registry)",
+     SetRegistering, "socket|registry"},
     {"iommufd", "kubelet.iommufd", "false", "hand out /dev/iommu with devices that have a cdev",
-     SetFlag<&Settings::iommufd>},
-    {"cdi-dir", "cdi.dir", "", "write CDI specs here, such as /var/run/cdi; empty: none",
-     SetPathOrNone<&Settings::cdi_dir>},
+     SetFlag<&Settings::iommufd>, "true|false"},
+    {"cdi-dir", "cdi.dir", "",
+     "write CDI specs here, such as /var/run/cdi, for runtimes (Kata) that look for them; empty: "
+     "none",
+     SetPathOrNone<&Settings::cdi_dir>, "DIR"},
     {"cdi-names", "cdi.names", "false", "name CDI devices in the answers to the kubelet",
-     SetFlag<&Settings::cdi_names>},
+     SetFlag<&Settings::cdi_names>, "true|false"},
     {"nfd-dir", "nfd.dir", "",
      "write node labels for NFD here: .../node-feature-discovery/features.d; empty: none",
-     SetPathOrNone<&Settings::nfd_dir>},
+     SetPathOrNone<&Settings::nfd_dir>, "DIR"},
     {"state-dir", "stateDir", "/var/lib/vfio-agent", "the journal of what was taken, and the locks",
-     SetPath<&Settings::state_dir>},
-    {"pci-ids", "pciIds", "/usr/share/misc/pci.ids", "model names", SetPath<&Settings::pci_ids>},
+     SetPath<&Settings::state_dir>, "DIR"},
+    {"pci-ids", "pciIds", "/usr/share/misc/pci.ids", "model names", SetPath<&Settings::pci_ids>,
+     "FILE"},
     {"resync", "resync", "60s", "read everything anew at the latest after this long",
-     SetDuration<&Settings::resync>},
+     SetDuration<&Settings::resync>, "DURATION"},
     {"unbind-timeout", "bind.unbindTimeout", "30s",
      "give one write to the kernel this long before its group is given up",
-     SetDuration<&Settings::unbind_timeout>},
+     SetDuration<&Settings::unbind_timeout>, "DURATION"},
     {"node-timeout", "bind.nodeTimeout", "5s", "how long /dev/vfio/<group> may take to appear",
-     SetDuration<&Settings::node_timeout>},
-    {"parallel", "bind.parallel", "8", "groups that are bound at the same time", SetParallel},
-    {"on-exit", "bind.onExit", "keep", "keep devices bound at the end, or release them", SetOnExit},
-    {"log-level", "log.level", "info", "debug, info, warn or error", SetLogLevel},
-    {"log-format", "log.format", "text", "text or json", SetLogFormat},
+     SetDuration<&Settings::node_timeout>, "DURATION"},
+    {"parallel", "bind.parallel", "8", "groups that are bound at the same time, 1 to 64",
+     SetParallel, "N"},
+    {"on-exit", "bind.onExit", "keep",
+     "what run does with bound devices at its end: keep them bound, or release what nobody holds",
+     SetOnExit, "keep|release"},
+    {"log-level", "log.level", "info", "the least that is logged", SetLogLevel,
+     "debug|info|warn|error"},
+    {"log-format", "log.format", "text", "form of the log", SetLogFormat, "text|json"},
     {"metrics-listen", "metrics.listen", "127.0.0.1:9431",
-     "serve /metrics, /healthz and /readyz here; empty: nowhere", SetListen},
+     "serve /metrics, /healthz and /readyz over HTTP here, :PORT for all addresses; empty: nowhere",
+     SetListen, "ADDRESS:PORT"},
 }};
 
 }  // namespace
 
 std::span<const SettingRow> SettingRows() { return kRows; }
 
-std::string VariableOf(const SettingRow& row) {
-  std::string name = std::string("VFIO_AGENT_") + row.flag;
+std::string VariableOfFlag(std::string_view flag) {
+  std::string name = std::string("VFIO_AGENT_").append(flag);
   std::ranges::replace(name, '-', '_');
   return absl::AsciiStrToUpper(name);
 }
+
+std::string VariableOf(const SettingRow& row) { return VariableOfFlag(row.flag); }
 
 std::map<std::string, EffectiveSetting> ResolveSettings(const SettingSources& sources) {
   std::map<std::string, EffectiveSetting> effective;

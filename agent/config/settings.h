@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -45,10 +46,12 @@ struct SettingRow {
   const char* fallback;
   const char* help;
   absl::Status (*set)(Settings& settings, const std::string& value);
+  const char* value = "VALUE";  // "a|b" for one of these words, else what it is: "DIR", "DURATION"
 };
 std::span<const SettingRow> SettingRows();
 
-// The row's environment variable.
+// The environment variable of a flag, and of the row's.
+std::string VariableOfFlag(std::string_view flag);
 std::string VariableOf(const SettingRow& row);
 
 struct SettingSources {

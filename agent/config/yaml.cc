@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "agent/usage/suggest.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -155,8 +156,9 @@ absl::Status ReadMap(const YamlValue& value, const std::vector<YamlKey>& keys) {
     if (key == keys.end()) {
       std::vector<std::string> known;
       for (const YamlKey& k : keys) known.emplace_back(k.name);
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "%s: unknown key (known here: %s)", item.key_where, absl::StrJoin(known, ", ")));
+      return absl::InvalidArgumentError(absl::StrFormat("%s: unknown key (known here: %s)%s",
+                                                        item.key_where, absl::StrJoin(known, ", "),
+                                                        DidYouMean(name, known)));
     }
     RETURN_IF_ERROR(key->read(item));
   }

@@ -6,6 +6,7 @@
 
 #include "agent/json.h"
 #include "agent/session.h"
+#include "agent/table.h"
 #include "deviceplugin/agent_status.h"
 #include "deviceplugin/offer.h"
 
@@ -24,7 +25,8 @@ std::vector<std::string> FindDrift(const NodeStatus& before, const NodeStatus& n
 
 // Schema vfio-agent/status/v1.
 Json StatusToJson(const AgentStatus& status);
-// Tables that fit 100 columns; `wide`: everything, however long.
-std::string StatusToText(const AgentStatus& status, absl::Time now, bool wide);
+// Tables in that style; `wide`: with more of them, however long.
+std::string StatusToText(const AgentStatus& status, absl::Time now, bool wide,
+                         TableStyle style = {.width = 100});
 
 }  // namespace vfio_agent

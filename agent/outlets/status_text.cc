@@ -10,9 +10,7 @@
 namespace vfio_agent {
 namespace {
 
-using Rows = std::vector<std::vector<std::string>>;
-
-constexpr size_t kNarrow = 100;  // columns
+using Rows = TableRows;
 
 Json OrNull(const std::optional<int>& value) { return value ? Json(*value) : Json(nullptr); }
 Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
@@ -115,8 +113,8 @@ std::string Summary(const AgentStatus& status, absl::Time now) {
   return text;
 }
 
-std::string Table(Rows rows, bool wide) {
-  return rows.size() < 2 ? "" : "\n" + FormatTable(std::move(rows), wide ? 0 : kNarrow);
+std::string Table(Rows rows, const TableStyle& style) {
+  return rows.size() < 2 ? "" : "\n" + FormatTable(std::move(rows), style);
 }
 
 Rows ResourceRows(const AgentStatus& status, bool wide) {
@@ -190,7 +188,8 @@ Json StatusToJson(const AgentStatus& status) {
           {"counts", CountsToJson(status)}};
 }
 
-std::string StatusToText(const AgentStatus& status, absl::Time now, bool wide) {
+std::string StatusToText(const AgentStatus& status, absl::Time now, bool wide, TableStyle style) {
+  if (wide) style.width = 0;
   Rows refusals = {{"GROUP", "REFUSED", "DEVICE", "WHY"}};
   for (const RefusalStatus& refusal : status.node->refusals) {
     refusals.push_back({OrDash(refusal.group), refusal.code,
@@ -201,10 +200,10 @@ std::string StatusToText(const AgentStatus& status, absl::Time now, bool wide) {
     jobs.push_back({absl::StrFormat("%d", job.group), job.state,
                     job.where.empty() ? "-" : job.where, job.command});
   }
-  std::string text = Summary(status, now) + Table(ResourceRows(status, wide), wide) +
-                     Table(UnitRows(*status.node, wide), wide) + Table(std::move(refusals), wide) +
-                     Table(std::move(jobs), wide);
-  return wide ? text + Table(CountRows(status), true) : text;
+  std::string text = Summary(status, now) + Table(ResourceRows(status, wide), style) +
+                     Table(UnitRows(*status.node, wide), style) +
+                     Table(std::move(refusals), style) + Table(std::move(jobs), style);
+  return wide ? text + Table(CountRows(status), style) : text;
 }
 
 }  // namespace vfio_agent

@@ -3,15 +3,23 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <vector>
 
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "agent/terminal.h"
 #include "sysfs/clock.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
 namespace {
 
-void WaitFor(const Jobs& jobs) {
-  const absl::Duration left = jobs.NextDeadline() - MonotonicNow();
+constexpr size_t kMostNamed = 4;
+constexpr absl::Duration kTick = absl::Seconds(1);  // of a line that counts the seconds
+constexpr absl::Duration kLongest = absl::Minutes(1);
+
+void WaitFor(const Jobs& jobs, absl::Duration longest) {
+  const absl::Duration left = std::min(jobs.NextDeadline() - MonotonicNow(), longest);
   const int64_t wait_ms = std::clamp<int64_t>(absl::ToInt64Milliseconds(left) + 1, 0, 60'000);
   pollfd ready = {.fd = jobs.fd(), .events = POLLIN};
   ::poll(&ready, 1, static_cast<int>(wait_ms));
@@ -28,11 +36,24 @@ JobEvent NotStarted(const Job& job, const absl::Status& status) {
 
 }  // namespace
 
+std::string ProgressText(const Progress& progress) {
+  std::vector<int> groups(progress.at_work.begin(), progress.at_work.end());
+  std::string text = absl::StrFormat("%d of %d groups done", progress.done, progress.all);
+  if (groups.empty()) return text;
+  const bool many = groups.size() > kMostNamed;
+  if (many) groups.resize(kMostNamed);
+  return absl::StrFormat("%s, %ds: writing to group %s%s", text,
+                         absl::ToInt64Seconds(progress.took), absl::StrJoin(groups, ", "),
+                         many ? " and others" : "");
+}
+
 std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session) {
   const Settings& settings = session.settings();
   Jobs jobs(session.tree().root(), settings.state_dir, session.OpenJournal(),
             {.step = settings.unbind_timeout, .node = settings.node_timeout});
   std::vector<JobEvent> events;
+  ProgressLine line;
+  const absl::Time begun = MonotonicNow();
   size_t next = 0;
   while (next < list.size() || jobs.active() > 0) {
     const auto parallel = static_cast<size_t>(settings.parallel);
@@ -40,7 +61,13 @@ std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session) {
       const absl::Status started = jobs.Start(list[next], MonotonicNow());
       if (!started.ok()) events.push_back(NotStarted(list[next], started));
     }
-    if (jobs.active() > 0) WaitFor(jobs);
+    if (jobs.active() > 0) {
+      line.Show(ProgressText({.done = next - jobs.active(),
+                              .all = list.size(),
+                              .at_work = jobs.Underway().at_work,
+                              .took = MonotonicNow() - begun}));
+      WaitFor(jobs, line.visible() ? kTick : kLongest);
+    }
     for (JobEvent& event : jobs.Poll(MonotonicNow())) {
       // What comes after a deadline belongs to the one event that told of it.
       if (event.kind == JobEvent::Kind::kStuck || event.cut_off) continue;

@@ -1,6 +1,8 @@
 // One-shot runs of jobs, for `bind` and `release`: to the end, then back to the caller.
 #pragma once
 
+#include <set>
+#include <string>
 #include <vector>
 
 #include "agent/session.h"
@@ -8,8 +10,18 @@
 
 namespace vfio_agent {
 
+// How far a run is, and as one line: "2 of 8 groups done, 3s: writing to group 12, 15".
+struct Progress {
+  size_t done = 0;
+  size_t all = 0;
+  std::set<int> at_work;
+  absl::Duration took;
+};
+std::string ProgressText(const Progress& progress);
+
 // Runs `list`, at most `parallel` at a time, until each has finished or is stuck. A stuck job's
-// child is left to the kernel.
+// child is left to the kernel. Where standard error is a terminal, a line there tells how far it
+// is.
 std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session);
 
 }  // namespace vfio_agent

@@ -16,14 +16,14 @@ vfio_agent_library(deviceplugin
   SOURCES offer.cc indexed_offer.cc device_list.cc allocate.cc ledger.cc verify.cc preferred.cc published.cc
           watch_stream.cc service.cc server.cc channel.cc register_call.cc registration.cc
           kubelet_watch.cc listener.cc pod_resources.cc registry_service.cc stale_sockets.cc
-          timer_engine.cc quiet_grpc.cc status_client.cc status_message.cc status_server.cc plugin.cc plugins.cc unix_server.cc
+          timer_engine.cc quiet_grpc.cc status_client.cc status_message.cc status_server.cc plugin.cc plugins.cc unix_server.cc versions.cc
   PUBLIC vfio_agent::iommu vfio_agent::proto)
 vfio_agent_library(agent
-  SOURCES command_line.cc explanation.cc files.cc json.cc log.cc pci_class.cc session.cc
-          table.cc yaml_dump.cc
+  SOURCES command_line.cc command_table.cc common_options.cc explanation.cc files.cc json.cc log.cc pci_class.cc session.cc
+          table.cc terminal.cc yaml_dump.cc
           commands/bind.cc commands/common.cc commands/config.cc commands/explain.cc
           commands/kubevirt.cc commands/list.cc commands/plan.cc commands/release.cc
-          commands/run.cc commands/status.cc
+          commands/run.cc commands/status.cc commands/usage.cc commands/version.cc
           config/config.cc config/config_resources.cc config/listen_address.cc
           config/settings.cc config/yaml.cc
           daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/answers.cc
@@ -32,9 +32,12 @@ vfio_agent_library(agent
           daemon/signals.cc daemon/tenant_watch.cc daemon/throttle.cc daemon/transitions.cc
           kubevirt/diff.cc kubevirt/file.cc kubevirt/kubevirt.cc kubevirt/machine.cc
           kubevirt/text.cc
+          listing/changes.cc listing/tables.cc listing/watch.cc
           outlets/cdi.cc outlets/cdi_files.cc outlets/metrics.cc outlets/metrics_http.cc
           outlets/nfd.cc outlets/nfd_file.cc outlets/status.cc outlets/status_book.cc
           outlets/status_text.cc
+          usage/complete.cc usage/help_text.cc usage/manual.cc usage/node_words.cc
+          usage/shell_scripts.cc usage/suggest.cc
           work/child.cc work/executor.cc work/group_lock.cc work/inquiry.cc work/job.cc
           work/jobs.cc work/journal.cc work/one_shot.cc work/override_reader.cc
           work/record_text.cc work/use_reader.cc work/work.cc

@@ -174,21 +174,6 @@ TEST_CASE("every line of a narrow table fits 100 columns", "[node]") {
   }
 }
 
-TEST_CASE("usage errors exit with 2 and a suggestion", "[node]") {
-  CHECK(RunAgent({}).exit_code == 2);
-  const ProgramResult misspelt = RunAgent({"plam"});
-  CHECK(misspelt.exit_code == 2);
-  CHECK_THAT(misspelt.err, Catch::Contains("did you mean 'plan'?"));
-  CHECK(RunAgent({"plan", "-o", "xml"}).exit_code == 2);
-  CHECK(RunAgent({"plan", "--config", "/nonexistent.yaml"}).exit_code == 2);
-  CHECK(RunAgent({"plan", "--root", "/nonexistent"}).exit_code == 1);
-  CHECK(RunAgent({"explain"}).exit_code == 2);
-  CHECK(RunAgent({"list", "spoons"}).exit_code == 2);
-  CHECK_THAT(RunAgent({"doctor"}).err, Catch::Contains("no subcommand is called 'doctor'"));
-  CHECK(RunAgent({"help"}).exit_code == 0);
-  CHECK(RunAgent({"version"}).exit_code == 0);
-}
-
 TEST_CASE("a selector that fits nothing or is none exits with 2", "[node]") {
   const Node node("cases/VIA-05");
   CHECK(node.Run({"bind", "0000:99:00.0"}).exit_code == 2);

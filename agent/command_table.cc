@@ -1,0 +1,226 @@
+#include "agent/command_table.h"
+
+#include <algorithm>
+#include <array>
+
+#include "agent/commands.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr size_t kMany = 1000;
+
+constexpr OptionRow kAll = {.name = "all",
+                            .help = "groups that nobody selected, too",
+                            .set = [](Invocation& i, const std::string&) { i.all = true; }};
+constexpr OptionRow kExitCode = {
+    .name = "exit-code",
+    .help = "tell by the exit code: 3 where something is refused, 4 where something would change",
+    .set = [](Invocation& i, const std::string&) { i.exit_code = true; }};
+constexpr OptionRow kDiff = {
+    .name = "diff",
+    .value = "FILE",
+    .help =
+        "compare with this file (-: standard input), a KubeVirt resource or machines; exit "
+        "code 3 where something would not start",
+    .set = [](Invocation& i, const std::string& file) { i.diff = file; }};
+constexpr OptionRow kWatch = {.name = "watch",
+                              .letter = 'w',
+                              .help = "again whenever something has changed, until Ctrl-C",
+                              .set = [](Invocation& i, const std::string&) { i.watch = true; }};
+constexpr OptionRow kMan = {.name = "man",
+                            .help = "print the man page, for man -l",
+                            .set = [](Invocation& i, const std::string&) { i.man = true; }};
+
+constexpr std::array<OptionRow, 2> kPlanOptions = {kAll, kExitCode};
+constexpr std::array<OptionRow, 2> kListOptions = {kAll, kWatch};
+constexpr std::array<OptionRow, 1> kStatusOptions = {kWatch};
+constexpr std::array<OptionRow, 1> kExplainOptions = {kExitCode};
+constexpr std::array<OptionRow, 1> kKubevirtOptions = {kDiff};
+constexpr std::array<OptionRow, 1> kHelpOptions = {kMan};
+
+constexpr std::array<ExampleRow, 2> kRunExamples = {{
+    {"vfio-agent run", "as the DaemonSet and the systemd unit start it"},
+    {"vfio-agent run --on-exit release --metrics-listen ''",
+     "give back at the end what nobody holds; no HTTP"},
+}};
+constexpr std::array<ExampleRow, 3> kPlanExamples = {{
+    {"vfio-agent plan", "what would happen on this node"},
+    {"vfio-agent plan --exit-code", "4 where bind would write something: for scripts"},
+    {"vfio-agent plan --root /copy -o json", "the same question about a copied tree"},
+}};
+constexpr std::array<ExampleRow, 2> kBindExamples = {{
+    {"vfio-agent bind", "all that the configuration selects"},
+    {"vfio-agent bind group:23", "one group, whole"},
+}};
+constexpr std::array<ExampleRow, 2> kReleaseExamples = {{
+    {"vfio-agent release", "give back all that this agent has taken"},
+    {"vfio-agent release 1b:00.0", "the group of one device, whoever bound it"},
+}};
+constexpr std::array<ExampleRow, 4> kListExamples = {{
+    {"vfio-agent list --all", "every function, by group"},
+    {"vfio-agent list resources --watch", "while a VM starts"},
+    {"vfio-agent list resources", "the units, and which pods have them"},
+    {"vfio-agent list groups -o json", "for jq"},
+}};
+constexpr std::array<ExampleRow, 2> kExplainExamples = {{
+    {"vfio-agent explain 1b:00.0", "why that card can or cannot be given away"},
+    {"vfio-agent explain group:23", "the same by the group's number"},
+}};
+constexpr std::array<ExampleRow, 2> kKubevirtExamples = {{
+    {"vfio-agent kubevirt", "all that this node serves"},
+    {"vfio-agent kubevirt --diff cr.yaml", "what would not start with that KubeVirt resource"},
+}};
+constexpr std::array<ExampleRow, 2> kStatusExamples = {{
+    {"vfio-agent status", "units, pods, registrations, writes under way"},
+    {"vfio-agent status -o wide", "with all reasons in full"},
+}};
+constexpr std::array<ExampleRow, 1> kCheckExamples = {{
+    {"vfio-agent config check --config new.yaml", "before it goes into the ConfigMap"},
+}};
+constexpr std::array<ExampleRow, 1> kShowExamples = {{
+    {"vfio-agent config show", "defaults, file, environment and flags together"},
+}};
+constexpr std::array<ExampleRow, 2> kCompletionExamples = {{
+    {"vfio-agent completion bash > /etc/bash_completion.d/vfio-agent", "for every user"},
+    {"vfio-agent completion fish | source", "in this shell only"},
+}};
+constexpr std::array<ExampleRow, 1> kVersionExamples = {{
+    {"vfio-agent version -o json", "for bug reports"},
+}};
+constexpr std::array<ExampleRow, 2> kHelpExamples = {{
+    {"vfio-agent help bind", "one command"},
+    {"vfio-agent help --man > vfio-agent.8", "the man page"},
+}};
+
+constexpr ArgumentRow kSelectors = {.kind = "SELECTOR", .most = kMany, .help = kSelectorHelp};
+
+constexpr std::array<Command, 14> kCommands = {{
+    {.name = "run",
+     .summary = "the daemon: bind what the plan says, serve the kubelet",
+     .manual = "SIGTERM and SIGINT end it within 2 seconds and leave devices bound, unless "
+               "--on-exit says otherwise; SIGHUP makes it read the configuration again. A second "
+               "one waits until the first has ended, and touches nothing before.",
+     .examples = kRunExamples,
+     .with_session = RunCommand,
+     .holds_signals = true},
+    {.name = "plan",
+     .summary = "what run or bind would do and why; changes nothing",
+     .manual = "Prints the shell commands that a person would type, then the refusals, each with "
+               "its code and remedy.",
+     .options = kPlanOptions,
+     .examples = kPlanExamples,
+     .exit_codes = "01234",
+     .with_session = PlanCommand},
+    {.name = "bind",
+     .summary = "apply the plan once and leave",
+     .manual = "Without SELECTOR all that the configuration selects. A group is bound whole or "
+               "put back.",
+     .argument = kSelectors,
+     .examples = kBindExamples,
+     .exit_codes = "0123",
+     .with_session = BindCommand},
+    {.name = "release",
+     .summary = "give devices back to the drivers they came from",
+     .manual = "Without SELECTOR what this agent has taken since the last boot. Refuses what a pod "
+               "or a process holds, and what a running daemon serves.",
+     .argument = kSelectors,
+     .examples = kReleaseExamples,
+     .exit_codes = "0123",
+     .with_session = ReleaseCommand},
+    {.name = "list",
+     .summary = "tables of devices, groups or resources",
+     .manual =
+         "Without -o wide, lines fit the terminal, 100 columns at most, and the bridges of a "
+         "group are one line; --all and -o wide have one for each. With --watch a terminal is "
+         "drawn anew; elsewhere the lines that are gone (-) and new (+) follow.",
+     .argument = {.kind = "devices|groups|resources", .most = 1, .help = "what to list [devices]"},
+     .options = kListOptions,
+     .examples = kListExamples,
+     .with_session = ListCommand},
+    {.name = "explain",
+     .summary = "why a group has its members and whether it can be given away",
+     .manual = "The path to the root, ACS of each port, verdict, refusals, commands.",
+     .argument = {.kind = "SELECTOR", .least = 1, .most = kMany, .help = kSelectorHelp},
+     .options = kExplainOptions,
+     .examples = kExplainExamples,
+     .exit_codes = "0123",
+     .with_session = ExplainCommand},
+    {.name = "kubevirt",
+     .summary = "what KubeVirt has to be told so that machines get what this node serves",
+     .manual = "As YAML: the entries of permittedHostDevices and the devices of a machine.\n\n"
+               "With --diff: what would not start with what the file has, and what to change. The "
+               "file is YAML or JSON: a KubeVirt resource, its spec.configuration alone, "
+               "VirtualMachine or VirtualMachineInstance objects, or a List of them.",
+     .argument = kSelectors,
+     .options = kKubevirtOptions,
+     .examples = kKubevirtExamples,
+     .exit_codes = "0123",
+     .with_session = KubevirtCommand},
+    {.name = "status",
+     .summary = "what the running daemon holds, who has it, and how it stands with the kubelet",
+     .manual =
+         "Asks the daemon on status.sock in its state directory. With --watch on a terminal it "
+         "is drawn anew every second; elsewhere lines that are gone and new follow.",
+     .options = kStatusOptions,
+     .examples = kStatusExamples,
+     .with_session = StatusCommand},
+    {.name = "config check",
+     .summary = "validate the configuration",
+     .manual = "Each error with file, line, column and the key's path.",
+     .examples = kCheckExamples,
+     .exit_codes = "02",
+     .with_session = ConfigCheckCommand},
+    {.name = "config show",
+     .summary = "print the configuration that is in force",
+     .manual = "With all defaults; usable as a file.",
+     .examples = kShowExamples,
+     .exit_codes = "02",
+     .with_session = ConfigShowCommand},
+    {.name = "completion",
+     .summary = "print the script that completes words in a shell",
+     .manual = "It completes commands, options and their words, and for SELECTOR the devices, "
+               "groups and resources of this node.",
+     .argument = {.kind = "bash|zsh|fish", .least = 1, .most = 1, .help = "the shell"},
+     .examples = kCompletionExamples,
+     .exit_codes = "02",
+     .alone = CompletionCommand},
+    {.name = "version",
+     .summary = "print the version",
+     .manual = "With -o wide, json or yaml also what it was built from.",
+     .examples = kVersionExamples,
+     .exit_codes = "02",
+     .alone = VersionCommand},
+    {.name = "help",
+     .summary = "print the help of the program or of a command",
+     .argument = {.kind = "COMMAND", .most = 2, .help = "run, plan, config check ..."},
+     .options = kHelpOptions,
+     .examples = kHelpExamples,
+     .exit_codes = "02",
+     .alone = HelpCommand},
+    {.name = "complete",
+     .summary = "the words that may follow: what the completion scripts ask",
+     .argument = {.kind = "LINE", .least = 1, .most = 1, .help = "the line up to the cursor"},
+     .exit_codes = "02",
+     .alone = CompleteCommand,
+     .hidden = true},
+}};
+
+}  // namespace
+
+std::span<const Command> Commands() { return kCommands; }
+
+const Command* FindCommand(std::string_view name) {
+  const auto found = std::ranges::find(kCommands, name, &Command::name);
+  return found == kCommands.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> CommandNames() {
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) {
+    if (!command.hidden) names.emplace_back(command.name);
+  }
+  return names;
+}
+
+}  // namespace vfio_agent

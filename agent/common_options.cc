@@ -1,0 +1,111 @@
+// The options that every command has, and what a table of options can be asked.
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_split.h"
+#include "agent/command_table.h"
+
+namespace vfio_agent {
+namespace {
+
+void SetOutput(Invocation& invocation, const std::string& word) {
+  invocation.output = word == "json"   ? Output::kJson
+                      : word == "yaml" ? Output::kYaml
+                      : word == "wide" ? Output::kWide
+                                       : Output::kTable;
+}
+
+void SetColour(Invocation& invocation, const std::string& word) {
+  invocation.colour = word == "always"  ? Colour::kAlways
+                      : word == "never" ? Colour::kNever
+                                        : Colour::kAuto;
+}
+
+constexpr std::array<OptionRow, 6> kCommon = {{
+    {.name = "config",
+     .value = "FILE",
+     .help = "configuration; a missing default file means the built-in defaults, a named file must "
+             "exist",
+     .set = [](Invocation& invocation, const std::string& file) { invocation.config_file = file; },
+     .fallback = kDefaultConfigFile,
+     .variable = true},
+    {.name = "root",
+     .value = "DIR",
+     .help = "read DIR/sys, DIR/proc and DIR/dev instead of the host's",
+     .set = [](Invocation& invocation, const std::string& dir) { invocation.root = dir; },
+     .fallback = "/",
+     .variable = true},
+    {.name = "output",
+     .letter = 'o',
+     .value = "table|wide|json|yaml",
+     .help = "form of the answer",
+     .set = SetOutput,
+     .fallback = "table"},
+    {.name = "color",
+     .value = "auto|always|never",
+     .help = "colours in tables; auto: on a terminal, unless NO_COLOR is set",
+     .set = SetColour,
+     .fallback = "auto"},
+    {.name = "help",
+     .letter = 'h',
+     .help = "print the help of the program or of the command",
+     .set = [](Invocation& invocation, const std::string&) { invocation.help = true; }},
+    {.name = "version",
+     .help = "print the version",
+     .set = [](Invocation& invocation, const std::string&) { invocation.version = true; }},
+}};
+
+}  // namespace
+
+std::span<const OptionRow> CommonOptions() { return kCommon; }
+
+std::vector<OptionRow> SettingOptions() {
+  std::vector<OptionRow> options;
+  for (const SettingRow& row : SettingRows()) {
+    options.push_back({.name = row.flag,
+                       .value = row.value,
+                       .help = row.help,
+                       .fallback = row.fallback,
+                       .variable = true});
+  }
+  return options;
+}
+
+std::vector<OptionRow> OptionsOf(const Command* command) {
+  std::vector<OptionRow> options;
+  const auto add = [&options](const OptionRow& row) {
+    if (std::ranges::count(options, row.name, &OptionRow::name) == 0) options.push_back(row);
+  };
+  if (command != nullptr) std::ranges::for_each(command->options, add);
+  std::ranges::for_each(CommonOptions(), add);
+  std::ranges::for_each(SettingOptions(), add);
+  return options;
+}
+
+std::vector<std::string> ChoicesOf(WordKind kind) {
+  if (kind.find('|') == WordKind::npos) return {};
+  return absl::StrSplit(std::string(kind), '|');
+}
+
+std::string VariableOf(const OptionRow& row) {
+  return row.variable ? VariableOfFlag(row.name) : "";
+}
+
+std::string_view ExitCodeHelp(char digit) {
+  switch (digit) {
+    case '0':
+      return "done";
+    case '1':
+      return "it was tried and failed";
+    case '2':
+      return "the command line or the configuration";
+    case '3':
+      return "something that was asked for was refused";
+    case '4':
+      return "there is something to do";
+    default:
+      return "";
+  }
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,26 @@
+// What `list` shows, as rows. Pure.
+#pragma once
+
+#include "agent/session.h"
+#include "agent/table.h"
+
+namespace vfio_agent {
+
+struct ListWish {
+  bool all = false;   // what nobody selected, too
+  bool wide = false;  // more columns
+};
+
+// Both by group number, those without a group last; devices of a group by address. The bridges of a
+// group are one row, unless all or wide was asked for.
+TableRows DeviceRows(const Picture& picture, const ListWish& wish);
+TableRows GroupRows(const Picture& picture, const ListWish& wish);
+// Each unit, with the pods that have it.
+TableRows ResourceRows(const Picture& picture, const ListWish& wish);
+
+// Which columns of these may go where there is little room.
+std::vector<std::string_view> SpareColumns();
+// Green is well, yellow will change, red needs somebody, dim is nobody's business.
+Style StateStyle(std::string_view heading, std::string_view cell);
+
+}  // namespace vfio_agent

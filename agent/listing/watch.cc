@@ -1,0 +1,84 @@
+#include "agent/listing/watch.h"
+
+#include <unistd.h>
+
+#include <iostream>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "agent/commands.h"
+#include "agent/daemon/loop.h"
+#include "agent/daemon/signals.h"
+#include "agent/exit_code.h"
+#include "agent/listing/changes.h"
+#include "agent/terminal.h"
+#include "sysfs/clock.h"
+#include "sysfs/node_watch.h"
+#include "sysfs/status.h"
+#include "sysfs/uevents.h"
+
+namespace vfio_agent {
+namespace {
+
+std::string TimeOfDay() { return absl::FormatTime("%H:%M:%S", absl::Now(), absl::LocalTimeZone()); }
+
+// Over what stands there, so that nothing flickers; what does not fit is counted.
+void Redraw(const std::string& text) {
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
+  const size_t height = TerminalHeight(STDOUT_FILENO);
+  const size_t room = height > 4 ? height - 3 : lines.size();
+  std::string screen = absl::StrFormat("\x1b[Hlast change %s, Ctrl-C ends\x1b[K\n", TimeOfDay());
+  for (size_t i = 0; i < lines.size() && i < room; ++i) screen += lines[i] + "\x1b[K\n";
+  if (lines.size() > room) {
+    screen += absl::StrFormat("... %d more lines\x1b[K\n", lines.size() - room);
+  }
+  std::cout << screen << "\x1b[J";
+}
+
+void Show(Watching::Form form, const std::string& before, const std::string& now) {
+  if (form == Watching::Form::kRedraw) {
+    Redraw(now);
+  } else if (form == Watching::Form::kDocuments || before.empty()) {
+    std::cout << now;
+  } else if (const std::string changes = ChangedLines(before, now); !changes.empty()) {
+    std::cout << TimeOfDay() << "\n" << changes;
+  }
+  std::cout.flush();
+}
+
+}  // namespace
+
+Watching::Form WatchFormFor(Output output) {
+  if (IsDocument(output)) return Watching::Form::kDocuments;
+  return IsTerminal(STDOUT_FILENO) ? Watching::Form::kRedraw : Watching::Form::kLines;
+}
+
+int Watch(const Tree& tree, const Watching& watching) {
+  Signals signals;
+  Loop loop;
+  for (const absl::Status& status : {signals.Install(), loop.Open()}) {
+    if (status.ok()) continue;
+    PrintError(Message(status));
+    return kExitFailed;
+  }
+  absl::StatusOr<Uevents> uevents = Uevents::Open();  // where there are none, the pause is all
+  NodeWatch nodes(tree);
+  loop.Watch(signals.fd(), [&] {
+    signals.Take();
+    loop.Stop();
+  });
+  if (uevents.ok()) loop.Watch(uevents->fd(), [&] { uevents->Drain(); });
+  loop.Watch(nodes.fd(), [&] { nodes.Drain(); });
+  std::string shown;
+  loop.Run([&] { return MonotonicNow() + watching.pause; },
+           [&] {
+             const std::string text = watching.answer();
+             if (text != shown) Show(watching.form, shown, text);
+             shown = text;
+             if (!std::cout) loop.Stop();  // nobody reads any more: main() tells
+           });
+  return kExitDone;
+}
+
+}  // namespace vfio_agent

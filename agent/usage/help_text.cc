@@ -1,0 +1,174 @@
+#include "agent/usage/help_text.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr size_t kIndent = 2;
+constexpr size_t kWidestTerm = 34;  // of a term that its explanation stands beside
+constexpr size_t kLeastText = 20;   // however narrow the terminal is
+
+struct Term {
+  std::string term;
+  std::string text;
+};
+
+std::string Padded(std::string_view text, size_t width) {
+  std::string padded(text);
+  padded.append(width > text.size() ? width - text.size() : 0, ' ');
+  return padded;
+}
+
+// Terms to the left, what they mean to the right of them.
+std::string Terms(std::string_view title, const std::vector<Term>& terms, size_t width) {
+  if (terms.empty()) return "";
+  size_t left = 0;
+  for (const Term& term : terms) {
+    if (term.term.size() <= kWidestTerm) left = std::max(left, term.term.size());
+  }
+  const size_t column = kIndent + left + 2;
+  std::string text = absl::StrFormat("\n%s:\n", title);
+  for (const Term& term : terms) {
+    std::string line = std::string(kIndent, ' ') + Padded(term.term, left + 2);
+    if (term.term.size() > left) {
+      text += std::string(kIndent, ' ') + term.term + "\n";
+      line = std::string(column, ' ');
+    }
+    for (const std::string& part : Wrap(term.text, std::max(width, column + kLeastText) - column)) {
+      text += line + part + "\n";
+      line = std::string(column, ' ');
+    }
+  }
+  return text;
+}
+
+std::string Paragraphs(std::string_view text, size_t width) {
+  std::string wrapped;
+  const std::vector<std::string> paragraphs =
+      absl::StrSplit(std::string(text), "\n\n", absl::SkipEmpty());
+  for (const std::string& paragraph : paragraphs) {
+    wrapped += "\n";
+    for (const std::string& line : Wrap(paragraph, width)) wrapped += line + "\n";
+  }
+  return wrapped;
+}
+
+template <typename Rows>
+std::vector<Term> OptionTerms(const Rows& rows) {
+  std::vector<Term> terms;
+  for (const OptionRow& row : rows) {
+    std::string text(row.help);
+    if (!row.fallback.empty()) text += absl::StrFormat(" [%s]", std::string(row.fallback));
+    if (row.variable) text += absl::StrFormat(" (%s)", VariableOf(row));
+    terms.push_back({OptionSynopsis(row), text});
+  }
+  return terms;
+}
+
+std::vector<Term> CommonTerms(const Command* command) {
+  std::vector<OptionRow> rows;
+  for (const OptionRow& row : CommonOptions()) {
+    const bool hidden =
+        command != nullptr && std::ranges::count(command->options, row.name, &OptionRow::name) > 0;
+    if (!hidden) rows.push_back(row);
+  }
+  return OptionTerms(rows);
+}
+
+std::vector<Term> ExitTerms(std::string_view digits) {
+  std::vector<Term> terms;
+  for (const char digit : digits) terms.push_back({{digit}, std::string(ExitCodeHelp(digit))});
+  return terms;
+}
+
+constexpr std::array<ExampleRow, 5> kOverview = {{
+    {"vfio-agent plan", "what would happen on this node"},
+    {"vfio-agent explain 65:00.0", "why that card can or cannot be given away"},
+    {"vfio-agent bind group:26", "bind one group, whole"},
+    {"vfio-agent release", "give back all that was bound"},
+    {"vfio-agent help bind", "more about one command"},
+}};
+
+template <typename Rows>
+std::vector<Term> ExampleTerms(const Rows& rows) {
+  std::vector<Term> terms;
+  for (const ExampleRow& row : rows) {
+    terms.push_back({std::string(row.line), std::string(row.meaning)});
+  }
+  return terms;
+}
+
+}  // namespace
+
+std::vector<std::string> Wrap(std::string_view text, size_t width) {
+  std::vector<std::string> lines;
+  const std::vector<std::string> words =
+      absl::StrSplit(std::string(text), absl::ByAnyChar(" \n"), absl::SkipEmpty());
+  for (const std::string& word : words) {
+    if (lines.empty() || lines.back().size() + 1 + word.size() > width) {
+      lines.push_back(word);
+    } else {
+      lines.back() += " " + word;
+    }
+  }
+  return lines;
+}
+
+std::string OptionSynopsis(const OptionRow& row) {
+  return absl::StrFormat(
+      "%s--%s%s%s", row.letter == '\0' ? "" : absl::StrFormat("-%c, ", row.letter),
+      std::string(row.name), row.value.empty() ? "" : " ", std::string(row.value));
+}
+
+std::string Synopsis(const Command& command) {
+  std::string text = absl::StrFormat("vfio-agent %s [OPTION...]", std::string(command.name));
+  const ArgumentRow& argument = command.argument;
+  if (argument.kind.empty()) return text;
+  const std::string word = std::string(argument.kind) + (argument.most > 2 ? "..." : "");
+  return text + (argument.least > 0 ? " " + word : " [" + word + "]");
+}
+
+std::string ProgramHelp(size_t width) {
+  std::string text = "Usage: vfio-agent COMMAND [OPTION...] [SELECTOR...]\n";
+  text += Paragraphs(kPurpose, width);
+  std::vector<Term> commands;
+  for (const Command& command : Commands()) {
+    if (!command.hidden) {
+      commands.push_back({std::string(command.name), std::string(command.summary)});
+    }
+  }
+  text += Terms("Commands", commands, width);
+  text += Terms("Words", {{"SELECTOR", std::string(kSelectorHelp)}}, width);
+  text += Terms("Options of every command", CommonTerms(nullptr), width);
+  text += Paragraphs("The settings are options as well: see `vfio-agent run --help`.", width);
+  text += Terms("Examples", ExampleTerms(kOverview), width);
+  return text + Terms("Exit codes", ExitTerms("01234"), width);
+}
+
+std::string CommandHelp(const Command& command, size_t width) {
+  std::string text = absl::StrFormat("Usage: %s\n", Synopsis(command));
+  std::string summary(command.summary);
+  summary[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(summary[0])));
+  text += Paragraphs(summary + ".", width) + Paragraphs(command.manual, width);
+  if (!command.argument.kind.empty()) {
+    text += Terms(
+        "Words", {{std::string(command.argument.kind), std::string(command.argument.help)}}, width);
+  }
+  text += Terms("Options", OptionTerms(command.options), width);
+  text += Terms("Options of every command", CommonTerms(&command), width);
+  if (command.holds_signals) {
+    text += Terms("Settings (also keys of the file; flag, variable, file, default, in this order)",
+                  OptionTerms(SettingOptions()), width);
+  } else if (command.with_session != nullptr) {
+    text += Paragraphs("The settings are options as well: see `vfio-agent run --help`.", width);
+  }
+  text += Terms("Examples", ExampleTerms(command.examples), width);
+  return text + Terms("Exit codes", ExitTerms(command.exit_codes), width);
+}
+
+}  // namespace vfio_agent

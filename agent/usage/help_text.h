@@ -1,0 +1,23 @@
+// The help of the program and of each command, from the command table. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/command_table.h"
+
+namespace vfio_agent {
+
+// "vfio-agent list [OPTION…] [devices|groups|resources]".
+std::string Synopsis(const Command& command);
+// "-o, --output table|wide|json|yaml".
+std::string OptionSynopsis(const OptionRow& row);
+
+// Lines of at most `width` columns; words that are longer stand alone on theirs.
+std::vector<std::string> Wrap(std::string_view text, size_t width);
+
+std::string ProgramHelp(size_t width);
+std::string CommandHelp(const Command& command, size_t width);
+
+}  // namespace vfio_agent
