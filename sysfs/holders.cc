@@ -203,8 +203,10 @@ std::string Spell(const Holder& holder) {
   return absl::StrFormat("pid %d (%s, %s)", holder.pid, holder.command, holder.pod);
 }
 
-bool IsGroupOpen(const Tree& tree, int group) {
-  return ErrnoOf(tree.OpenAt(GroupNode(group), O_RDWR).status()) == EBUSY;
+std::optional<bool> IsGroupOpen(const Tree& tree, int group) {
+  const int error = ErrnoOf(tree.OpenAt(GroupNode(group), O_RDWR).status());
+  if (error == EPERM || error == EACCES) return std::nullopt;
+  return error == EBUSY;
 }
 
 }  // namespace vfio_agent

@@ -55,7 +55,8 @@ std::vector<DeviceNode> GroupNodes(const Tree& tree, const NodeFacts& facts, int
 std::string Spell(const Holder& holder);
 
 // True where the kernel says that the group's node is open: it lets one open it at a time
-// (EBUSY). Tells also of processes that cannot be seen. False where the node cannot be tried.
-bool IsGroupOpen(const Tree& tree, int group);
+// (EBUSY). Tells also of processes that cannot be seen. nullopt where this process may not try: a
+// device cgroup denies it, or the node is another user's.
+std::optional<bool> IsGroupOpen(const Tree& tree, int group);
 
 }  // namespace vfio_agent

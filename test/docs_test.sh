@@ -23,7 +23,7 @@ code_names() { flat iommu/code.cc | grep -oE '\{Code::k[A-Za-z0-9]+, "[a-z0-9-]+
 
 # The names that the reports return or assign; what they pass to With() are keys.
 event_names() {
-  cat agent/daemon/report.cc agent/daemon/plugin_report.cc | tr -s '\n ' ' ' | tr ';{}' '\n' | grep -E 'return |\bname = ' |
+  cat agent/daemon/*report.cc | tr -s '\n ' ' ' | tr ';{}' '\n' | grep -E 'return |\bname = ' |
     sed -E 's/With\("[a-z_]*"//g' | grep -oE '"[a-z]+(_[a-z]+)*"' | tr -d '"'
 }
 

@@ -104,6 +104,8 @@ int Agent::Run() {
     return kExitFailed;
   }
   Log(AgentStarted(session_));
+  const std::vector<Lack> lacks = FindLacks(ReadPrivileges(session_.tree()));
+  if (!lacks.empty()) Log(PrivilegesMissing(lacks));
   Tell();
   loop_.Run([this] { return Deadline(); }, [this] { Turn(); });
   plugins_->Shutdown(kShutdown);

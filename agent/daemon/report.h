@@ -3,8 +3,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "agent/daemon/event.h"
+#include "agent/privileges/privileges.h"
 #include "agent/session.h"
 #include "agent/work/jobs.h"
 #include "deviceplugin/offer.h"
@@ -13,6 +15,8 @@
 namespace vfio_agent {
 
 Event AgentStarted(const Session& session);
+// privileges_missing. `lacks`: one at least.
+Event PrivilegesMissing(const std::vector<Lack>& lacks);
 Event AgentStopping(const std::string& why, const std::string& next);
 Event ReadFailed(const std::string& error);      // read_failed
 Event Note(const std::string& text);             // note

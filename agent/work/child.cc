@@ -10,7 +10,7 @@
 
 namespace vfio_agent {
 
-void LeaveParent(std::initializer_list<int> keep) {
+void LeaveParent(std::initializer_list<int> keep, Rights uses) {
   ::setpgid(0, 0);
   std::vector<int> kept(keep);
   std::ranges::sort(kept);
@@ -23,6 +23,8 @@ void LeaveParent(std::initializer_list<int> keep) {
   ::close_range(from, ~0U, 0);
   ResetSignals();
   ::signal(SIGPIPE, SIG_IGN);
+  // Where that fails the child has what its parent has, no more; what it lacks shows in its answer.
+  KeepRights(uses, uses).IgnoreError();
 }
 
 }  // namespace vfio_agent

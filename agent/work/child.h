@@ -3,11 +3,14 @@
 
 #include <initializer_list>
 
+#include "agent/privileges/rights.h"
+
 namespace vfio_agent {
 
 // In the child: closes what came from the parent but the descriptors in `keep` and the standard
 // streams (a stuck child must not keep the plugins' sockets open), leaves its process group (a ^C
-// at the terminal must not cut a group's plan in two), and takes the signals' defaults.
-void LeaveParent(std::initializer_list<int> keep);
+// at the terminal must not cut a group's plan in two), takes the signals' defaults, and drops all
+// capabilities but those that it `uses`, as far as the parent has them.
+void LeaveParent(std::initializer_list<int> keep, Rights uses);
 
 }  // namespace vfio_agent

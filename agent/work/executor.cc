@@ -84,7 +84,8 @@ void RestoreRecords(const Job& job, const Journal& journal) {
 // went back.
 bool Undo(const Job& job, size_t done, const Tree& tree, const OnStep& on_step) {
   const std::vector<PciAddress> moved = DevicesOf(std::span(job.actions).first(done));
-  if (job.kind != JobKind::kBind || moved.empty() || IsGroupOpen(tree, job.group)) return false;
+  if (job.kind != JobKind::kBind || moved.empty()) return false;
+  if (IsGroupOpen(tree, job.group) == true) return false;
   ConfigReader config(tree);
   const absl::StatusOr<NodeFacts> facts = TakeNodeFacts(tree, config, {});
   if (!facts.ok()) return false;
@@ -108,7 +109,8 @@ Execution Execute(const Job& job, const Tree& tree, const Journal& journal,
     if (!outcome.status.ok()) execution.code = Code::kPermissionDenied;
     return execution;
   }
-  if (IsGroupOpen(tree, job.group)) {
+  // Where this process may not try, what the plan was made from has to do.
+  if (IsGroupOpen(tree, job.group) == true) {
     execution.code = Code::kHeld;
     outcome.status = absl::FailedPreconditionError(
         absl::StrFormat("group %d has been opened meanwhile; nothing was written", job.group));

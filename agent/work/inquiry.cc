@@ -1,6 +1,7 @@
 #include "agent/work/inquiry.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "deviceplugin/pod_resources.h"
@@ -18,12 +19,18 @@ constexpr absl::Duration kKubeletPatience = absl::Seconds(1);
 // A kubelet that does not answer would otherwise hold up every picture.
 constexpr absl::Duration kKubeletPause = absl::Seconds(5);
 constexpr absl::Duration kOverridePatience = absl::Milliseconds(250);
+constexpr char kUnseen[] = "a process that cannot be seen from here";
+constexpr char kUntold[] =
+    "a process perhaps: not all can be seen, and the group's node may not be opened";
 
-// The kernel lets a group be opened once, which tells of processes that cannot be seen.
+// The kernel lets a group be opened once, which tells of processes that cannot be seen. Where it
+// does not even let us try, nobody can tell, and the group counts as held.
 void AddUnseenHolders(const Tree& tree, const std::vector<int>& groups, UseFacts& use) {
   for (const int group : groups) {
-    if (use.groups.contains(group) || !IsGroupOpen(tree, group)) continue;
-    use.groups[group] = {{.pid = 0, .command = "a process that cannot be seen from here"}};
+    if (use.groups.contains(group)) continue;
+    const std::optional<bool> open = IsGroupOpen(tree, group);
+    if (open == false) continue;
+    use.groups[group] = {{.pid = 0, .command = open ? kUnseen : kUntold}};
   }
 }
 

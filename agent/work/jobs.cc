@@ -56,9 +56,17 @@ Report FinalReport(const Execution& execution) {
   return report;
 }
 
+// The kernel's own drivers ask for no capability of whoever unbinds or probes; only a module wants
+// one. What must read more than that has been read before there was a job.
+Rights UsedBy(const Job& job) {
+  const bool loads = std::ranges::any_of(
+      job.actions, [](const Action& action) { return std::holds_alternative<LoadModule>(action); });
+  return loads ? kLoadRights : kNoRights;
+}
+
 [[noreturn]] void RunChild(int pipe, int lock, const std::string& root, const Job& job,
                            const Journal& journal, absl::Duration node_timeout) {
-  LeaveParent({pipe, lock});
+  LeaveParent({pipe, lock}, UsedBy(job));
   const absl::StatusOr<Tree> tree = Tree::Open(root);
   Execution execution{.outcome = {.status = tree.status()}};
   if (tree.ok()) {

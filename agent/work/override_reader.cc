@@ -29,7 +29,7 @@ struct Answer {
 
 [[noreturn]] void ReadInChild(int pipe, const std::string& root,
                               std::span<const PciAddress> devices) {
-  LeaveParent({pipe});
+  LeaveParent({pipe}, kNoRights);
   const absl::StatusOr<Tree> tree = Tree::Open(root);
   for (const PciAddress& device : devices) {
     const absl::StatusOr<std::string> text = tree.ok() ? tree->ReadText(OverridePath(device))

@@ -60,7 +60,7 @@ std::optional<std::string> AskChild(const std::function<std::string()>& ask,
   const pid_t pid = ::fork();
   if (pid < 0) return std::nullopt;
   if (pid == 0) {
-    LeaveParent({write_end.get()});
+    LeaveParent({write_end.get()}, kLookRights);
     WriteAll(write_end.get(), ask());
     ::_exit(0);
   }

@@ -28,7 +28,7 @@ vfio_agent_library(agent
           config/settings.cc config/yaml.cc
           daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/answers.cc
           daemon/counts.cc daemon/daemon_lock.cc daemon/event.cc daemon/loop.cc
-          daemon/outlets.cc daemon/plugin_report.cc daemon/report.cc daemon/retries.cc
+          daemon/outlets.cc daemon/plugin_report.cc daemon/privileges_report.cc daemon/report.cc daemon/retries.cc
           daemon/signals.cc daemon/tenant_watch.cc daemon/throttle.cc daemon/transitions.cc
           kubevirt/diff.cc kubevirt/file.cc kubevirt/kubevirt.cc kubevirt/machine.cc
           kubevirt/text.cc
@@ -36,6 +36,7 @@ vfio_agent_library(agent
           outlets/cdi.cc outlets/cdi_files.cc outlets/metrics.cc outlets/metrics_http.cc
           outlets/nfd.cc outlets/nfd_file.cc outlets/status.cc outlets/status_book.cc
           outlets/status_text.cc
+          privileges/privileges.cc privileges/rights.cc
           usage/complete.cc usage/help_text.cc usage/manual.cc usage/node_words.cc
           usage/shell_scripts.cc usage/suggest.cc
           work/child.cc work/executor.cc work/group_lock.cc work/inquiry.cc work/job.cc

@@ -32,9 +32,10 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
 }
 
 // Starts the binary with its output in files.
-pid_t Start(std::vector<std::string> arguments, std::vector<std::string> environment,
-            const std::string& out, const std::string& err) {
-  arguments.insert(arguments.begin(), VFIO_AGENT);
+pid_t Start(std::vector<std::string> inside, const std::vector<std::string>& arguments,
+            std::vector<std::string> environment, const std::string& out, const std::string& err) {
+  inside.emplace_back(VFIO_AGENT);
+  inside.insert(inside.end(), arguments.begin(), arguments.end());
   for (char** variable = environ; *variable != nullptr; ++variable) {
     environment.emplace_back(*variable);
   }
@@ -44,7 +45,7 @@ pid_t Start(std::vector<std::string> arguments, std::vector<std::string> environ
   ::posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   ::posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   pid_t pid = -1;
-  ::posix_spawn(&pid, VFIO_AGENT, &actions, nullptr, Pointers(arguments).data(),
+  ::posix_spawn(&pid, inside[0].c_str(), &actions, nullptr, Pointers(inside).data(),
                 Pointers(environment).data());
   ::posix_spawn_file_actions_destroy(&actions);
   return pid;
@@ -62,22 +63,23 @@ bool HasAll(const std::string& line, const std::vector<std::string>& parts) {
 }  // namespace
 
 ProgramResult RunAgent(const std::vector<std::string>& arguments,
-                       const std::vector<std::string>& environment) {
+                       const std::vector<std::string>& environment,
+                       const std::vector<std::string>& inside) {
   const ScratchDir dir;
   const std::string out = dir.path() + "/out", err = dir.path() + "/err";
-  const pid_t pid = Start(arguments, environment, out, err);
+  const pid_t pid = Start(inside, arguments, environment, out, err);
   int status = 0;
   if (pid < 0 || ::waitpid(pid, &status, 0) != pid) return {};
   return {.exit_code = ExitCode(status), .out = ReadWhole(out), .err = ReadWhole(err)};
 }
 
-Daemon::Daemon(std::vector<std::string> arguments) {
+Daemon::Daemon(std::vector<std::string> arguments, const std::vector<std::string>& inside) {
   std::string name = (std::filesystem::temp_directory_path() / "va-log-XXXXXX").string();
   const Fd file(::mkstemp(name.data()));
   log_path_ = name;
   arguments.insert(arguments.begin(), "run");
   // Daemons run side by side: none has HTTP unless the test gives it an address.
-  pid_ = Start(std::move(arguments), {"VFIO_AGENT_METRICS_LISTEN="}, log_path_, log_path_);
+  pid_ = Start(inside, arguments, {"VFIO_AGENT_METRICS_LISTEN="}, log_path_, log_path_);
 }
 
 Daemon::~Daemon() {

@@ -19,13 +19,15 @@ struct ProgramResult {
 };
 
 // Runs `vfio-agent <arguments>` to its end. `environment`: "NAME=value", added to the test's own.
+// `inside`: a command that runs it, the program by its path.
 ProgramResult RunAgent(const std::vector<std::string>& arguments,
-                       const std::vector<std::string>& environment = {});
+                       const std::vector<std::string>& environment = {},
+                       const std::vector<std::string>& inside = {});
 
 // `vfio-agent run` with its log in a file of its own; killed when the object goes.
 class Daemon {
  public:
-  explicit Daemon(std::vector<std::string> arguments);
+  explicit Daemon(std::vector<std::string> arguments, const std::vector<std::string>& inside = {});
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;

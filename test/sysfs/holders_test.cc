@@ -170,8 +170,8 @@ TEST_CASE("a device number is two numbers and nothing else", "[sysfs]") {
 TEST_CASE("a group whose node can be opened, or is not there, is not open", "[sysfs]") {
   FakeTree fake;
   fake.Node("26");
-  CHECK_FALSE(IsGroupOpen(fake.Open(), 26));
-  CHECK_FALSE(IsGroupOpen(fake.Open(), 27));
+  CHECK(IsGroupOpen(fake.Open(), 26) == false);
+  CHECK(IsGroupOpen(fake.Open(), 27) == false);
 }
 
 }  // namespace

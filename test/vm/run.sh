@@ -43,7 +43,7 @@ find_tools() {
 
 find_programs() {
   programs=("$build/vfio-agent" "$build/test/kubelet/fake-kubelet" "$work/vfio-probe"
-    "$work/json-lines" "$work/plugin-call")
+    "$work/json-lines" "$work/plugin-call" "$build/test/privileges/pod-run")
   fakepci=$work/fakepci.so
   local program
   for program in "${programs[@]}" "$fakepci"; do

@@ -69,6 +69,7 @@ build_image() {
   stage=$(new_stage "$file")
   mkdir -p "$stage/bin" "$stage/usr/share/misc"
   cp -R "$source/guest" "$stage/guest"
+  cp "$source/../../packaging/kustomize/overlays/unprivileged/daemonset.yaml" "$stage/guest/pod.yaml"
   install -m 755 "$stage/guest/init" "$stage/init"
   printf '%s\n' "$pattern" >"$stage/guest/only"
   cp /usr/share/misc/pci.ids "$stage/usr/share/misc/"

@@ -1,0 +1,62 @@
+// The daemon's own processes and threads, by the kernel's word.
+#include <unistd.h>
+
+#include "test/agent/node.h"
+#include "test/privileges/process_rights.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr absl::Duration kLong = absl::Seconds(30);
+
+bool IsRoot() {
+  if ((PermittedRights() & kAgentRights) == kAgentRights) return true;
+  WARN("only root has something to drop");
+  return false;
+}
+
+TEST_CASE(
+    "each thread of the daemon keeps what the agent uses, and has only the loop's switched on",
+    "[node][grpc]") {
+  if (!IsRoot()) return;
+  const Node node("hgx-8gpu");
+  const auto kubelet = node.StartKubelet();
+  const Daemon daemon(node.DaemonArguments());
+  REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
+  const std::vector<std::string> tasks = TasksOf(daemon.pid());
+  CHECK(tasks.size() > 2);
+  for (const std::string& task : tasks) {
+    CAPTURE(task);
+    const ProcessRights caps = CapsOf(task);
+    CHECK(caps.permitted == kAgentRights);
+    CHECK(caps.effective == kLoopRights);
+    CHECK(caps.bounding == kAgentRights);
+    CHECK(caps.inheritable == kNoRights);
+    CHECK(caps.ambient == kNoRights);
+    CHECK(caps.no_new_privs);
+  }
+  CHECK(daemon.CountLines({"event=privileges_missing"}) == 0);
+  CHECK(daemon.CountLines({"privileges are not dropped"}) == 0);
+}
+
+TEST_CASE("a child that writes to the kernel has no capability at all", "[node][grpc]") {
+  if (!IsRoot()) return;
+  const Node node("hgx-8gpu", "faults: [{device: \"0000:1b:00.0\", op: unbind, block: forever}]\n");
+  const auto kubelet = node.StartKubelet();
+  const Daemon daemon(node.DaemonArguments({"--unbind-timeout", "60s"}));
+  REQUIRE(kubelet->WaitHealthy(kH100, 7, kLong));
+  // Of all children only the one that waits in its write stays.
+  const auto writer = [&] {
+    const std::vector<pid_t> children = ChildrenOf(daemon.pid());
+    return std::ranges::any_of(children, [](pid_t child) {
+      const ProcessRights caps = CapsOf(std::to_string(child));
+      return caps.no_new_privs && caps.permitted == kNoRights && caps.bounding == kAgentRights;
+    });
+  };
+  CHECK(Eventually(writer, kLong));
+  node.Control("release-blocked 0000:1b:00.0");
+  CHECK(kubelet->WaitHealthy(kH100, 8, kLong));
+}
+
+}  // namespace
+}  // namespace vfio_agent
