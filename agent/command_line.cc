@@ -8,6 +8,7 @@
 #include "agent/daemon/signals.h"
 #include "agent/exit_code.h"
 #include "agent/log.h"
+#include "agent/version.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -181,7 +182,7 @@ int RunMain(int argc, char** argv) {
   CLI::App app("Gives whole PCI devices to virtual machines on Kubernetes", "vfio-agent");
   app.require_subcommand(1);
   app.footer(kFooter);
-  app.set_version_flag("--version", "vfio-agent " VFIO_AGENT_VERSION);
+  app.set_version_flag("--version", "vfio-agent " + std::string(AgentVersion()));
   Parsed parsed;
   TakeEnvironment(parsed.invocation);
   AddCommon(app, parsed);  // before the subcommand as well as after it

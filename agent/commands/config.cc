@@ -4,6 +4,7 @@
 #include "agent/commands.h"
 #include "agent/exit_code.h"
 #include "agent/json.h"
+#include "agent/version.h"
 
 namespace vfio_agent {
 namespace {
@@ -80,11 +81,11 @@ int ConfigShowCommand(Session& session) {
 }
 
 int VersionCommand(Output output) {
-  const Json document = {{"schema", "vfio-agent/version/v1"}, {"version", VFIO_AGENT_VERSION}};
+  const Json document = {{"schema", "vfio-agent/version/v1"}, {"version", AgentVersion()}};
   if (IsDocument(output)) {
     PrintDocument(document, output);
   } else {
-    std::cout << "vfio-agent " << VFIO_AGENT_VERSION << "\n";
+    std::cout << "vfio-agent " << AgentVersion() << "\n";
   }
   return kExitDone;
 }
