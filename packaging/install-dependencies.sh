@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs from Debian 12 what is needed and missing; see the file debian-packages beside this one.
 #
-#   packaging/install-dependencies.sh [--build] [--simulate] [--test] [--run]
+#   packaging/install-dependencies.sh [--build] [--simulate] [--test] [--run] [--package]
 #
 # Without an argument: --build --run. Needs neither root nor a network where nothing is missing.
 # Exit codes: 0 all is there, 1 something is missing and cannot be installed, 2 usage.
@@ -9,7 +9,7 @@ set -euo pipefail
 list=$(dirname "${BASH_SOURCE[0]}")/debian-packages
 
 usage() {
-  echo "usage: $0 [--build] [--simulate] [--test] [--run]" >&2
+  echo "usage: $0 [--build] [--simulate] [--test] [--run] [--package]" >&2
   exit 2
 }
 
@@ -49,7 +49,7 @@ install() {
 purposes=()
 for argument in "$@"; do
   case $argument in
-    --build | --simulate | --test | --run) purposes+=("${argument#--}") ;;
+    --build | --simulate | --test | --run | --package) purposes+=("${argument#--}") ;;
     *) usage ;;
   esac
 done

@@ -72,15 +72,14 @@ check_config() {
 }
 
 check_examples() {
+  local name
   check_config packaging/config.example.yaml packaging/config.example.yaml
   # It claims to show the defaults.
   diff <("$agent" config show --config packaging/config.example.yaml) \
     <("$agent" config show --config /dev/null) || complain "packaging/config.example.yaml: no defaults"
-  # The ConfigMap's text, without its indentation.
-  awk '/^  config.yaml: \|/ { on = 1; next } on && !/^(    |$)/ { on = 0 } on' \
-    packaging/vfio-agent.yaml | sed 's/^    //' >"$work/config.yaml"
-  [[ -s $work/config.yaml ]] || complain "packaging/vfio-agent.yaml: no config.yaml found"
-  check_config "$work/config.yaml" "packaging/vfio-agent.yaml, config.yaml"
+  for name in packaging/kustomize/base/config.yaml packaging/debian/config.yaml; do
+    check_config "$name" "$name"
+  done
 }
 
 # T26: where the gpu-operator's own managers are to be off, by which labels.

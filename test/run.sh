@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-packaging/install-dependencies.sh --build --simulate --run
+packaging/install-dependencies.sh --build --simulate --run --package
 packaging/install-dependencies.sh --test ||
   echo "without those packages the tests that need them are skipped" >&2
 

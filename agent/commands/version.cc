@@ -8,6 +8,7 @@
 #include "agent/commands.h"
 #include "agent/exit_code.h"
 #include "agent/json.h"
+#include "agent/version.h"
 #include "deviceplugin/versions.h"
 
 namespace vfio_agent {
@@ -35,14 +36,14 @@ Json Libraries() {
 
 int VersionCommand(const Invocation& invocation) {
   const Json document = {{"schema", "vfio-agent/version/v1"},
-                         {"version", VFIO_AGENT_VERSION},
+                         {"version", std::string(AgentVersion())},
                          {"compiler", kCompiler},
                          {"libraries", Libraries()}};
   if (IsDocument(invocation.output)) {
     PrintDocument(document, invocation.output);
     return kExitDone;
   }
-  std::cout << "vfio-agent " << VFIO_AGENT_VERSION << "\n";
+  std::cout << "vfio-agent " << AgentVersion() << "\n";
   if (invocation.output != Output::kWide) return kExitDone;
   std::cout << "compiler       " << kCompiler << "\n";
   for (const auto& [name, version] : document.at("libraries").items()) {

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "agent/version.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -84,7 +85,7 @@ std::string RemedyOf(const JobEvent& event) {
 
 Event AgentStarted(const Session& session) {
   Event event{.name = "agent_started"};
-  return event.With("version", VFIO_AGENT_VERSION)
+  return event.With("version", std::string(AgentVersion()))
       .With("config", session.config().file_name)
       .With("root", session.tree().root())
       .With("kubelet", session.settings().device_plugin_dir);

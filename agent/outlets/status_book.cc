@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "agent/outlets/status.h"
+#include "agent/version.h"
 #include "sysfs/clock.h"
 
 namespace vfio_agent {
@@ -25,7 +26,7 @@ absl::Duration LoopLimit(absl::Duration resync) { return std::max(resync * 2, ab
 StatusBook::StatusBook()
     : turned_ms_(Millis(MonotonicNow())),
       limit_ms_(absl::ToInt64Milliseconds(LoopLimit(absl::ZeroDuration()))) {
-  next_.version = VFIO_AGENT_VERSION;
+  next_.version = AgentVersion();
   next_.pid = ::getpid();
   next_.started = WallClock();
   const MutexLock lock(mutex_);

@@ -44,4 +44,14 @@ vfio_agent_library(agent
           work/record_text.cc work/use_reader.cc work/work.cc
   PUBLIC vfio_agent::deviceplugin nlohmann_json::nlohmann_json ${vfio_agent_yaml_archive}
          ZLIB::ZLIB spdlog::spdlog_header_only fmt::fmt-header-only CLI11::CLI11)
-target_compile_definitions(vfio_agent_agent PRIVATE VFIO_AGENT_VERSION="${PROJECT_VERSION}")
+
+# The version: looked up with each build, see Version.cmake.
+set(VFIO_AGENT_VERSION "" CACHE STRING "What `version` says; empty: from git, else ${PROJECT_VERSION}")
+set(version_source "${PROJECT_BINARY_DIR}/generated/agent/version.cc")
+add_custom_target(vfio_agent_version BYPRODUCTS "${version_source}"
+  COMMAND ${CMAKE_COMMAND} "-DSOURCE_DIR=${PROJECT_SOURCE_DIR}" "-DFALLBACK=${PROJECT_VERSION}"
+    "-DGIVEN=${VFIO_AGENT_VERSION}" "-DTEMPLATE=${CMAKE_CURRENT_LIST_DIR}/version.cc.in"
+    "-DOUTPUT=${version_source}" -P "${CMAKE_CURRENT_LIST_DIR}/Version.cmake"
+  VERBATIM)
+target_sources(vfio_agent_agent PRIVATE "${version_source}")
+add_dependencies(vfio_agent_agent vfio_agent_version)

@@ -11,7 +11,8 @@ namespace vfio_agent {
 namespace {
 
 YAML::Node DaemonSet() {
-  for (YAML::Node& document : YAML::LoadAllFromFile(std::string(PACKAGING) + "/vfio-agent.yaml")) {
+  for (YAML::Node& document :
+       YAML::LoadAllFromFile(std::string(PACKAGING) + "/kustomize/base/daemonset.yaml")) {
     if (document["kind"].as<std::string>() == "DaemonSet") return document["spec"];
   }
   FAIL("no DaemonSet");

@@ -81,7 +81,7 @@ TEST_CASE("the guide's table of privileges has each one that the agent may say i
 }
 
 TEST_CASE("the systemd unit leaves the agent just the capabilities that it uses", "[agent]") {
-  std::istringstream lines(ReadPackaged("vfio-agent.service"));
+  std::istringstream lines(ReadPackaged("systemd/vfio-agent.service"));
   std::string words;
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("CapabilityBoundingSet=")) words = line.substr(line.find('=') + 1);

@@ -1,0 +1,120 @@
+{{- define "vfio-agent.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "vfio-agent.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- else if contains (include "vfio-agent.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "vfio-agent.name" .) | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "vfio-agent.namespace" -}}
+{{- default .Release.Namespace .Values.namespaceOverride -}}
+{{- end -}}
+
+{{/* What finds the pods; never changes in an upgrade. */}}
+{{- define "vfio-agent.selector" -}}
+app.kubernetes.io/name: {{ include "vfio-agent.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "vfio-agent.labels" -}}
+{{ include "vfio-agent.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "vfio-agent.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end -}}
+{{- end -}}
+
+{{/* Empty where the namespace's own account does. */}}
+{{- define "vfio-agent.serviceAccount" -}}
+{{- if or .Values.serviceAccount.create .Values.openshift.enabled -}}
+{{- default (include "vfio-agent.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "vfio-agent.securityContext" -}}
+{{- if .Values.securityContext -}}
+{{ toYaml .Values.securityContext }}
+{{- else if .Values.privileged -}}
+privileged: true
+runAsUser: 0
+readOnlyRootFilesystem: true
+{{- else -}}
+privileged: false
+# Writing driver_override, unbind and drivers_probe needs uid 0 and no capability.
+runAsUser: 0
+readOnlyRootFilesystem: true
+allowPrivilegeEscalation: false
+capabilities:
+  drop: [ALL]
+  # Both: who has a device open.
+  add: [SYS_PTRACE, DAC_READ_SEARCH]
+seccompProfile: {type: RuntimeDefault}
+# The runtime's own profile denies every write below /sys. Kubernetes before 1.30: an annotation,
+# container.apparmor.security.beta.kubernetes.io/vfio-agent: unconfined.
+appArmorProfile: {type: Unconfined}
+{{- end -}}
+{{- end -}}
+
+{{/* The mounts that go by `privileged`; the volumes below have the same names. */}}
+{{- define "vfio-agent.nodeMounts" -}}
+{{- if .Values.privileged -}}
+# The whole of /sys, read-write: /sys/bus/pci/devices/* are links into /sys/devices.
+- {name: sys, mountPath: /sys}
+# A container's own /dev stays as it was at its start: /dev/vfio/<group> appears later.
+- {name: dev, mountPath: /dev}
+{{- else -}}
+# The container's own /sys is read-only, which is right for all but these two.
+- {name: sys-devices, mountPath: /sys/devices}
+- {name: sys-bus-pci, mountPath: /sys/bus/pci}
+# The groups' nodes, to see that they are there; they are not opened.
+- {name: dev-vfio, mountPath: /dev/vfio, readOnly: true}
+{{- end -}}
+{{- end -}}
+
+{{- define "vfio-agent.nodeVolumes" -}}
+{{- if .Values.privileged -}}
+- {name: sys, hostPath: {path: /sys, type: Directory}}
+- {name: dev, hostPath: {path: /dev, type: Directory}}
+{{- else -}}
+- {name: sys-devices, hostPath: {path: /sys/devices, type: Directory}}
+- {name: sys-bus-pci, hostPath: {path: /sys/bus/pci, type: Directory}}
+# Made here where no vfio module is loaded yet: the kernel puts its nodes into it.
+- {name: dev-vfio, hostPath: {path: /dev/vfio, type: DirectoryOrCreate}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the chart's own values say goes by the environment, which wins over the file. */}}
+{{- define "vfio-agent.env" -}}
+- name: VFIO_AGENT_LOG_LEVEL
+  value: {{ .Values.logging.level | quote }}
+- name: VFIO_AGENT_LOG_FORMAT
+  value: {{ .Values.logging.format | quote }}
+- name: VFIO_AGENT_METRICS_LISTEN
+  value: {{ if .Values.metrics.enabled }}{{ printf ":%v" .Values.metrics.port | quote }}{{ else }}""{{ end }}
+- name: VFIO_AGENT_DEVICE_PLUGIN_DIR
+  value: {{ .Values.devicePluginDir | quote }}
+- name: VFIO_AGENT_KUBELET_ROOT_DIR
+  value: {{ .Values.kubeletRootDir | quote }}
+{{- if .Values.nfd.enabled }}
+- name: VFIO_AGENT_NFD_DIR
+  value: {{ .Values.nfd.dir | quote }}
+{{- end }}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
