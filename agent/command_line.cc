@@ -26,7 +26,7 @@ struct Command {
 constexpr char kSelectors[] =
     "address (0000:65:00.0 or 65:00.0), group:26, id (10de:2330), vendor (10de:) or resource";
 
-constexpr std::array<Command, 8> kCommands = {{
+constexpr std::array<Command, 9> kCommands = {{
     {"run", "the daemon: bind what the plan says, serve the kubelet", nullptr, nullptr, RunCommand},
     {"plan", "what run or bind would do and why; changes nothing", nullptr, nullptr, PlanCommand},
     {"bind", "apply the plan once and leave", "SELECTOR", kSelectors, BindCommand},
@@ -40,6 +40,10 @@ constexpr std::array<Command, 8> kCommands = {{
      "SELECTOR", kSelectors, KubevirtCommand},
     {"status", "what the running daemon holds, who has it, and how it stands with the kubelet",
      nullptr, nullptr, StatusCommand},
+    {"topology",
+     "how far GPUs, NICs, NVSwitches and NVMe drives are from each other, and the guest "
+     "layout that keeps it",
+     "SELECTOR", kSelectors, TopologyCommand},
 }};
 
 constexpr char kFooter[] =
@@ -66,8 +70,8 @@ void AddCommon(CLI::App& app, Parsed& parsed) {
   app.add_option("--root", parsed.invocation.root,
                  "read DIR/sys, DIR/proc, DIR/dev instead (VFIO_AGENT_ROOT)")
       ->capture_default_str();
-  app.add_option("-o,--output", parsed.output, "table, wide, json or yaml")
-      ->check(CLI::IsMember({"table", "wide", "json", "yaml"}))
+  app.add_option("-o,--output", parsed.output, "table, wide, json or yaml; topology: svg, dot")
+      ->check(CLI::IsMember({"table", "wide", "json", "yaml", "svg", "dot"}))
       ->capture_default_str();
   for (const SettingRow& row : SettingRows()) {
     const std::string flag = row.flag;
@@ -110,17 +114,28 @@ CLI::App* AddCommand(CLI::App& app, const Command& command, Parsed& parsed) {
                     "compare with this file (-: standard input): a KubeVirt resource or machines; "
                     "exit code 3 where something would not start");
   }
+  if (name == "topology") {
+    sub->add_option("--guest", parsed.invocation.guest,
+                    "print the PCIe layout of a guest instead: libvirt (XML) or kubevirt (YAML)")
+        ->check(CLI::IsMember({"libvirt", "kubevirt"}));
+  }
   return sub;
 }
 
 Output OutputOf(const std::string& word) {
   if (word == "json") return Output::kJson;
   if (word == "yaml") return Output::kYaml;
+  if (word == "svg") return Output::kSvg;
+  if (word == "dot") return Output::kDot;
   return word == "wide" ? Output::kWide : Output::kTable;
 }
 
 int RunWithSession(Parsed& parsed, Handler handler) {
   parsed.invocation.output = OutputOf(parsed.output);
+  if (parsed.invocation.output >= Output::kSvg && handler != TopologyCommand) {
+    PrintError("-o " + parsed.output + " is for topology");
+    return kExitUsage;
+  }
   if (handler == RunCommand) HoldSignals();
   const absl::StatusOr<std::unique_ptr<Session>> session = Session::Open(parsed.invocation);
   if (!session.ok()) {

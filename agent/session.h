@@ -17,7 +17,7 @@
 
 namespace vfio_agent {
 
-enum class Output { kTable, kWide, kJson, kYaml };
+enum class Output { kTable, kWide, kJson, kYaml, kSvg, kDot };  // the last two: topology
 
 struct Invocation {
   std::string root = "/";
@@ -28,6 +28,7 @@ struct Invocation {
   bool all = false;                          // plan, list: unselected groups too
   bool exit_code = false;                    // plan, explain: tell by the exit code
   std::optional<std::string> diff;           // kubevirt: the file to compare with; "-": stdin
+  std::optional<std::string> guest;          // topology: "libvirt" or "kubevirt"
 };
 
 // What a picture needs from whoever takes it.
@@ -76,6 +77,13 @@ class Session {
 
   // For the release of `wanted`: who uses their groups.
   void InquireFor(const std::vector<PciAddress>& wanted, Picture& picture);
+
+  // What the plan for the node of `picture` would be with another policy; asks who uses what for
+  // it.
+  Plan PlanWith(const Policy& policy, const Picture& picture);
+
+  // What the host does with `devices` now.
+  UseFacts UsesOf(const std::vector<PciAddress>& devices, const Picture& picture);
 
   Journal OpenJournal() const;
 
