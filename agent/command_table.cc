@@ -32,11 +32,26 @@ constexpr OptionRow kMan = {.name = "man",
                             .help = "print the man page, for man -l",
                             .set = [](Invocation& i, const std::string&) { i.man = true; }};
 
+constexpr OptionRow kGuest = {
+    .name = "guest",
+    .value = "libvirt|kubevirt",
+    .help = "print the PCIe layout of a guest instead, as XML or YAML",
+    .set = [](Invocation& i, const std::string& kind) { i.guest = kind; }};
+
+constexpr OptionRow kPictureOutput = {
+    .name = "output",
+    .letter = 'o',
+    .value = "table|wide|json|yaml|svg|dot",
+    .help = "form of the answer",
+    .set = [](Invocation& i, const std::string& word) { i.output = OutputNamed(word); },
+    .fallback = "table"};
+
 constexpr std::array<OptionRow, 2> kPlanOptions = {kAll, kExitCode};
 constexpr std::array<OptionRow, 2> kListOptions = {kAll, kWatch};
 constexpr std::array<OptionRow, 1> kStatusOptions = {kWatch};
 constexpr std::array<OptionRow, 1> kExplainOptions = {kExitCode};
 constexpr std::array<OptionRow, 1> kKubevirtOptions = {kDiff};
+constexpr std::array<OptionRow, 2> kTopologyOptions = {kGuest, kPictureOutput};
 constexpr std::array<OptionRow, 1> kHelpOptions = {kMan};
 
 constexpr std::array<ExampleRow, 2> kRunExamples = {{
@@ -75,6 +90,11 @@ constexpr std::array<ExampleRow, 2> kStatusExamples = {{
     {"vfio-agent status", "units, pods, registrations, writes under way"},
     {"vfio-agent status -o wide", "with all reasons in full"},
 }};
+constexpr std::array<ExampleRow, 3> kTopologyExamples = {{
+    {"vfio-agent topology", "how far GPUs, NICs and drives are from each other"},
+    {"vfio-agent topology -o svg > node.svg", "the same as a picture"},
+    {"vfio-agent topology --guest libvirt 1b:00.0", "a guest's layout that keeps it"},
+}};
 constexpr std::array<ExampleRow, 1> kCheckExamples = {{
     {"vfio-agent config check --config new.yaml", "before it goes into the ConfigMap"},
 }};
@@ -95,7 +115,7 @@ constexpr std::array<ExampleRow, 2> kHelpExamples = {{
 
 constexpr ArgumentRow kSelectors = {.kind = "SELECTOR", .most = kMany, .help = kSelectorHelp};
 
-constexpr std::array<Command, 14> kCommands = {{
+constexpr std::array<Command, 15> kCommands = {{
     {.name = "run",
      .summary = "the daemon: bind what the plan says, serve the kubelet",
      .manual = "SIGTERM and SIGINT end it within 2 seconds and leave devices bound, unless "
@@ -146,6 +166,14 @@ constexpr std::array<Command, 14> kCommands = {{
      .examples = kExplainExamples,
      .exit_codes = "0123",
      .with_session = ExplainCommand},
+    {.name = "topology",
+     .summary = "how far GPUs, NICs, NVSwitches and NVMe drives are from each other",
+     .manual = "The grades are NCCL's: PIX, PXB, PHB, NODE, SYS. With --guest the PCIe layout of a "
+               "guest in which the devices are as near to each other as on the node.",
+     .argument = kSelectors,
+     .options = kTopologyOptions,
+     .examples = kTopologyExamples,
+     .with_session = TopologyCommand},
     {.name = "kubevirt",
      .summary = "what KubeVirt has to be told so that machines get what this node serves",
      .manual = "As YAML: the entries of permittedHostDevices and the devices of a machine.\n\n"

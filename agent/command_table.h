@@ -68,6 +68,9 @@ const Command* FindCommand(std::string_view name);
 // Of those that are for people.
 std::vector<std::string> CommandNames();
 
+// What a word after --output means; a table where it means nothing.
+Output OutputNamed(std::string_view word);
+
 // Options of every command that are no settings.
 std::span<const OptionRow> CommonOptions();
 // The settings as options.

@@ -9,10 +9,7 @@ namespace vfio_agent {
 namespace {
 
 void SetOutput(Invocation& invocation, const std::string& word) {
-  invocation.output = word == "json"   ? Output::kJson
-                      : word == "yaml" ? Output::kYaml
-                      : word == "wide" ? Output::kWide
-                                       : Output::kTable;
+  invocation.output = OutputNamed(word);
 }
 
 void SetColour(Invocation& invocation, const std::string& word) {
@@ -55,7 +52,21 @@ constexpr std::array<OptionRow, 6> kCommon = {{
      .set = [](Invocation& invocation, const std::string&) { invocation.version = true; }},
 }};
 
+constexpr std::array<std::pair<std::string_view, Output>, 6> kOutputs = {{
+    {"table", Output::kTable},
+    {"wide", Output::kWide},
+    {"json", Output::kJson},
+    {"yaml", Output::kYaml},
+    {"svg", Output::kSvg},
+    {"dot", Output::kDot},
+}};
+
 }  // namespace
+
+Output OutputNamed(std::string_view word) {
+  const auto found = std::ranges::find(kOutputs, word, &std::pair<std::string_view, Output>::first);
+  return found == kOutputs.end() ? Output::kTable : found->second;
+}
 
 std::span<const OptionRow> CommonOptions() { return kCommon; }
 

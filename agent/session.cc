@@ -168,4 +168,18 @@ void Session::InquireFor(const std::vector<PciAddress>& wanted, Picture& picture
       inquirer_.Ask(tree_, picture.facts, question, picture.custody, settings_);
 }
 
+Plan Session::PlanWith(const Policy& policy, const Picture& picture) {
+  Custody custody = picture.custody;
+  custody.inquiry.reset();
+  const Plan draft = MakePlan(picture.facts, policy, picture.names, custody);
+  if (draft.question.empty()) return draft;
+  custody.inquiry = inquirer_.Ask(tree_, picture.facts, draft.question, custody, settings_);
+  return MakePlan(picture.facts, policy, picture.names, custody);
+}
+
+UseFacts Session::UsesOf(const std::vector<PciAddress>& devices, const Picture& picture) {
+  const Question question{.unbound = devices};
+  return inquirer_.Ask(tree_, picture.facts, question, picture.custody, settings_).use;
+}
+
 }  // namespace vfio_agent

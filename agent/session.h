@@ -17,7 +17,7 @@
 
 namespace vfio_agent {
 
-enum class Output { kTable, kWide, kJson, kYaml };
+enum class Output { kTable, kWide, kJson, kYaml, kSvg, kDot };  // the last two: topology
 enum class Colour { kAuto, kAlways, kNever };
 
 struct Invocation {
@@ -34,6 +34,7 @@ struct Invocation {
   bool man = false;                          // help: as a man page
   bool help = false;                         // --help: of the command
   bool version = false;                      // --version
+  std::optional<std::string> guest;          // topology: "libvirt" or "kubevirt"
 };
 
 // What a picture needs from whoever takes it.
@@ -86,6 +87,13 @@ class Session {
 
   // For the release of `wanted`: who uses their groups.
   void InquireFor(const std::vector<PciAddress>& wanted, Picture& picture);
+
+  // What the plan for the node of `picture` would be with another policy; asks who uses what for
+  // it.
+  Plan PlanWith(const Policy& policy, const Picture& picture);
+
+  // What the host does with `devices` now.
+  UseFacts UsesOf(const std::vector<PciAddress>& devices, const Picture& picture);
 
   Journal OpenJournal() const;
 

@@ -1,71 +1,143 @@
 #include <algorithm>
 #include <iostream>
 
+#include "absl/strings/str_format.h"
 #include "agent/commands.h"
 #include "agent/exit_code.h"
-#include "agent/explanation.h"
-#include "agent/json.h"
+#include "agent/explain/explanation.h"
 #include "iommu/selector.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
 namespace {
 
-Json PathJson(const Picture& picture, const PciDevice& device) {
-  Json path = Json::array();
-  const auto add = [&path](const PciDevice& port) {
-    const AcsState acs = CheckAcs(port);
-    path.push_back({{"address", port.address.ToString()},
-                    {"isolates", acs.known() ? Json(acs.Isolates()) : Json("unknown")},
-                    {"missing", AcsBits(acs.missing)},
-                    {"text", Describe(acs)}});
-  };
-  for (const PciAddress& address : device.path) {
-    if (const PciDevice* port = FindDevice(picture.facts, address)) add(*port);
+// What one SELECTOR means.
+struct Answer {
+  std::vector<GroupPlan> groups;
+  std::optional<PciAddress> asked;  // where it is an address
+  std::string resource;             // where it is the name of one
+};
+
+// Devices without a group have a plan only where they are selected: here they get one.
+absl::StatusOr<Answer> Find(const Picture& picture, const std::string& text) {
+  ASSIGN_OR_RETURN(const Target target, ParseTarget(text, picture.facts.devices));
+  Answer answer{.asked = target.selector.address, .resource = target.resource};
+  const auto groups = FindTargets(picture, {text});
+  if (groups.ok()) {
+    for (const GroupPlan* group : *groups) answer.groups.push_back(*group);
+    return answer;
   }
-  add(device);
-  return path;
+  if (!target.resource.empty()) return groups.status();
+  for (const PciDevice& device : picture.facts.devices) {
+    if (device.group || !Matches(target.selector, device)) continue;
+    const auto has = [&device](const GroupPlan& group) {
+      return std::ranges::count(group.members, device.address, &Member::address) > 0;
+    };
+    if (std::ranges::any_of(answer.groups, has)) continue;
+    answer.groups.push_back(LonePlan(picture.facts, device));
+  }
+  if (answer.groups.empty()) return groups.status();
+  return answer;
 }
 
-Json GroupJson(const Picture& picture, const Grouping& grouping, const GroupPlan& group) {
-  Json merges = Json::array(), paths = Json::object(), refusals = Json::array(),
-       warnings = Json::array();
+// Bridges, and what is part of the chipset, nobody gives away. An NVSwitch is neither, though its
+// class (0680) is a bridge's.
+bool IsWorthSelecting(const PciDevice& device) {
+  const uint32_t base = device.class_code >> 16;
+  return !device.IsBridge() && base != 0x08 && (base != 0x06 || device.Class16() == 0x0680);
+}
+
+std::optional<IfSelected> TrySelected(Session& session, const Picture& picture,
+                                      const GroupPlan& group,
+                                      const std::optional<PciAddress>& asked) {
+  if (group.verdict != Verdict::kUnselected) return std::nullopt;
+  const std::optional<PciAddress> subject = SubjectOf(group, asked);
+  if (!subject || !IsWorthSelecting(*FindDevice(picture.facts, *subject))) return std::nullopt;
+  Policy policy = session.config().policy;
+  policy.resources = {{.select = {{.address = *subject}}}};
+  const Plan plan = session.PlanWith(policy, picture);
+  for (const GroupPlan& planned : plan.groups) {
+    if (std::ranges::count(planned.members, *subject, &Member::address) == 0) continue;
+    return IfSelected{.device = *subject, .verdict = planned.verdict, .refusals = planned.refusals};
+  }
+  return std::nullopt;
+}
+
+// What the host does with those members that stand in the way.
+UseFacts UsesOfForeign(Session& session, const Picture& picture, const GroupPlan& group) {
+  std::vector<PciAddress> foreign;
   for (const Member& member : group.members) {
-    paths[member.address.ToString()] =
-        PathJson(picture, *FindDevice(picture.facts, member.address));
-    for (const Merge& merge : grouping.merges) {
-      if (merge.device == member.address) merges.push_back(ExplainMerge(picture, merge));
+    if (member.role == Role::kForeign && member.driver) foreign.push_back(member.address);
+  }
+  return foreign.empty() ? UseFacts{} : session.UsesOf(foreign, picture);
+}
+
+std::vector<Explanation> ExplainAll(Session& session, const Picture& picture,
+                                    const Answer& answer) {
+  const Grouping grouping = ComputeGrouping(picture.facts);
+  std::vector<Explanation> explanations;
+  for (const GroupPlan& group : answer.groups) {
+    const UseFacts uses = UsesOfForeign(session, picture, group);
+    explanations.push_back(
+        Explain({.picture = picture,
+                 .grouping = grouping,
+                 .uses = uses,
+                 .if_selected = TrySelected(session, picture, group, answer.asked)},
+                group));
+  }
+  return explanations;
+}
+
+const Resource* FindResource(const Picture& picture, const std::string& name) {
+  const auto found = std::ranges::find(picture.plan.resources, name, &Resource::name);
+  return found == picture.plan.resources.end() ? nullptr : &*found;
+}
+
+std::string ResourceText(const Resource& resource) {
+  std::string text = absl::StrFormat("resource %s: %d unit%s\n", resource.name,
+                                     resource.units.size(), resource.units.size() == 1 ? "" : "s");
+  for (const Unit& unit : resource.units) {
+    const std::string why = WhoOrWhy(unit.pods, unit.reason, true);
+    text +=
+        absl::StrFormat("  %s  %s%s%s\n", unit.id, Name(unit.state), why.empty() ? "" : ": ", why);
+  }
+  return text;
+}
+
+// Of the plan's document the resources that were asked for.
+Json ResourcesJson(const Picture& picture, const std::vector<Answer>& answers) {
+  Json list = Json::array();
+  const Json document = PlanToJson(picture.plan, false);
+  for (const Json& resource : document.at("resources")) {
+    const auto asked = [&resource](const Answer& answer) {
+      return resource.at("name") == answer.resource;
+    };
+    if (std::ranges::any_of(answers, asked)) list.push_back(resource);
+  }
+  return list;
+}
+
+// One group that two selectors mean is told once.
+void Print(Session& session, const Picture& picture, const std::vector<Answer>& answers) {
+  const Output output = session.invocation().output;
+  Json list = Json::array();
+  std::vector<PciAddress> told;
+  for (const Answer& answer : answers) {
+    const Resource* const resource = FindResource(picture, answer.resource);
+    if (!IsDocument(output) && resource != nullptr) std::cout << ResourceText(*resource);
+    for (const Explanation& explanation : ExplainAll(session, picture, answer)) {
+      const PciAddress& first = explanation.plan.members.front().address;
+      if (std::ranges::count(told, first) > 0) continue;
+      told.push_back(first);
+      if (!IsDocument(output)) std::cout << ExplanationText(explanation);
+      list.push_back(ExplanationToJson(explanation));
     }
   }
-  for (const Refusal& refusal : group.refusals) refusals.push_back(RefusalToJson(refusal));
-  for (const Refusal& warning : group.warnings) warnings.push_back(RefusalToJson(warning));
-  return {{"group", group.group ? Json(*group.group) : Json(nullptr)},
-          {"verdict", std::string(Name(group.verdict))},
-          {"merges", merges},
-          {"paths", paths},
-          {"refusals", refusals},
-          {"warnings", warnings}};
-}
-
-// A selected device without a group has a plan of its own; another one has none to explain.
-bool NeedsNote(const Picture& picture, const Target& target) {
-  const auto device = std::ranges::find_if(
-      picture.facts.devices, [&target](const PciDevice& d) { return Matches(target.selector, d); });
-  return device != picture.facts.devices.end() && !device->group;
-}
-
-void Print(const Session& session, const Picture& picture,
-           const std::vector<const GroupPlan*>& groups) {
-  const Grouping grouping = ComputeGrouping(picture.facts);
-  const Output output = session.invocation().output;
-  if (!IsDocument(output)) {
-    for (const GroupPlan* group : groups) std::cout << ExplainGroup(picture, grouping, *group);
-    return;
-  }
-  Json list = Json::array();
-  for (const GroupPlan* group : groups) list.push_back(GroupJson(picture, grouping, *group));
-  const Json document = {{"schema", "vfio-agent/explain/v1"}, {"groups", list}};
-  PrintDocument(document, output);
+  if (!IsDocument(output)) return;
+  PrintDocument({{"schema", "vfio-agent/explain/v1"},
+                 {"groups", list},
+                 {"resources", ResourcesJson(picture, answers)}},
+                output);
 }
 
 }  // namespace
@@ -73,20 +145,18 @@ void Print(const Session& session, const Picture& picture,
 int ExplainCommand(Session& session) {
   const std::unique_ptr<Picture> picture = TakeOrPrint(session);
   if (picture == nullptr) return kExitFailed;
-  const auto groups = FindTargets(*picture, session.invocation().arguments);
-  if (!groups.ok()) {
-    const std::string& text = session.invocation().arguments.front();
-    const absl::StatusOr<Target> target = ParseTarget(text, picture->facts.devices);
-    if (target.ok() && target->resource.empty() && NeedsNote(*picture, *target)) {
-      std::cout << text << ": has no IOMMU group and is not selected by the configuration\n";
-      return kExitDone;
+  std::vector<Answer> answers;
+  bool refused = false;
+  for (const std::string& text : session.invocation().arguments) {
+    absl::StatusOr<Answer> answer = Find(*picture, text);
+    if (!answer.ok()) {
+      PrintError(Message(answer.status()));
+      return kExitUsage;
     }
-    PrintError(Message(groups.status()));
-    return kExitUsage;
+    for (const GroupPlan& group : answer->groups) refused |= group.verdict == Verdict::kRefused;
+    answers.push_back(*std::move(answer));
   }
-  Print(session, *picture, *groups);
-  const bool refused = std::ranges::any_of(
-      *groups, [](const GroupPlan* g) { return g->verdict == Verdict::kRefused; });
+  Print(session, *picture, answers);
   return session.invocation().exit_code && refused ? kExitRefused : kExitDone;
 }
 

@@ -22,6 +22,12 @@ void AddMember(std::string& set, const PciAddress& address) {
   set += (set.empty() ? "" : " ") + address.ToString();
 }
 
+// Of the types that are always bridges; of conventional PCI the type does not tell.
+bool IsPort(const Fact<PcieType>& type) {
+  return type.is(PcieType::kRootPort) || type.is(PcieType::kUpstream) ||
+         type.is(PcieType::kDownstream) || type.is(PcieType::kPcieToPci);
+}
+
 }  // namespace
 
 PciDevice MakeFunction(const Part& part) {
@@ -29,6 +35,7 @@ PciDevice MakeFunction(const Part& part) {
   device.config.pcie_type = part.type;
   device.config.acs = part.acs;
   device.config.multifunction = part.multifunction;
+  device.config.is_bridge = IsPort(part.type);
   device.root = "pci" + part.address.substr(0, part.address.rfind(':'));
   return device;
 }

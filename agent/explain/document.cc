@@ -1,0 +1,101 @@
+#include "absl/strings/str_format.h"
+#include "agent/explain/explanation.h"
+
+namespace vfio_agent {
+namespace {
+
+Json Addresses(const std::vector<PciAddress>& addresses) {
+  Json list = Json::array();
+  for (const PciAddress& address : addresses) list.push_back(address.ToString());
+  return list;
+}
+
+Json StepToJson(const PathStep& step) {
+  return {{"address", step.address.ToString()},
+          {"id", step.id},
+          {"type", step.type},
+          {"isolates", step.acs.known() ? Json(step.acs.Isolates()) : Json("unknown")},
+          {"missing", AcsBits(step.acs.missing)},
+          {"control", step.bits.empty() ? Json(nullptr) : Json(step.bits)},
+          {"merges", step.merges},
+          {"text", Describe(step.acs)}};
+}
+
+Json PathsToJson(const std::vector<DevicePath>& paths) {
+  Json json = Json::object();
+  for (const DevicePath& path : paths) {
+    Json steps = Json::array();
+    for (const PathStep& step : path.steps) steps.push_back(StepToJson(step));
+    json[path.device.ToString()] = std::move(steps);
+  }
+  return json;
+}
+
+Json MemberToJson(const MemberNote& note) {
+  return {{"address", note.member.address.ToString()},
+          {"id", absl::StrFormat("%04x:%04x", note.member.vendor, note.member.device)},
+          {"model", note.model},
+          {"role", std::string(Name(note.member.role))},
+          {"driver", note.member.driver ? Json(*note.member.driver) : Json(nullptr)},
+          {"to", note.member.to.empty() ? Json(nullptr) : Json(note.member.to)},
+          {"blocks", note.blocks},
+          {"uses", note.uses},
+          {"errors", note.errors}};
+}
+
+Json RefusalsToJson(const std::vector<Refusal>& refusals) {
+  Json list = Json::array();
+  for (const Refusal& refusal : refusals) list.push_back(RefusalToJson(refusal));
+  return list;
+}
+
+Json RelocationToJson(const Relocation& relocation) {
+  constexpr const char* kOutcomes[] = {"alone", "shared", "unknown"};
+  Json ports = Json::array();
+  for (const Move& move : relocation.moves) {
+    ports.push_back({{"port", move.port.ToString()},
+                     {"free", move.occupants.empty()},
+                     {"occupants", Addresses(move.occupants)},
+                     {"outcome", kOutcomes[static_cast<size_t>(move.outcome)]},
+                     {"with", Addresses(move.with)}});
+  }
+  return {{"fixed", relocation.fixed.empty() ? Json(nullptr) : Json(relocation.fixed)},
+          {"card", Addresses(relocation.card)},
+          {"ports", ports}};
+}
+
+Json IfSelectedToJson(const std::optional<IfSelected>& what_if) {
+  if (!what_if) return nullptr;
+  return {{"address", what_if->device.ToString()},
+          {"verdict", std::string(Name(what_if->verdict))},
+          {"refusals", RefusalsToJson(what_if->refusals)}};
+}
+
+}  // namespace
+
+Json ExplanationToJson(const Explanation& explanation) {
+  const GroupPlan& group = explanation.plan;
+  Json members = Json::array(), commands = Json::array();
+  for (const MemberNote& note : explanation.members) members.push_back(MemberToJson(note));
+  for (const Action& action : group.actions) commands.push_back(ToShell(action));
+  Json json = {{"group", group.group ? Json(*group.group) : Json(nullptr)},
+               {"verdict", std::string(Name(group.verdict))},
+               {"resource", group.resource.empty() ? Json(nullptr) : Json(group.resource)},
+               {"members", members},
+               {"merges", explanation.merges},
+               {"unknown", Addresses(explanation.unknown)},
+               {"paths", PathsToJson(explanation.paths)},
+               {"refusals", RefusalsToJson(group.refusals)},
+               {"warnings", RefusalsToJson(group.warnings)},
+               {"if_selected", IfSelectedToJson(explanation.if_selected)}};
+  json["expected_members"] = explanation.expected
+                                 ? Addresses(*explanation.expected)
+                                 : (explanation.without_iommu ? Json("unknown") : Json(nullptr));
+  json["other_slots"] =
+      explanation.relocation ? RelocationToJson(*explanation.relocation) : Json(nullptr);
+  json["commands"] = commands;
+  json["look"] = explanation.look;
+  return json;
+}
+
+}  // namespace vfio_agent

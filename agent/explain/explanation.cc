@@ -1,0 +1,153 @@
+#include "agent/explain/explanation.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_format.h"
+#include "agent/commands.h"
+#include "agent/kubevirt/kubevirt.h"
+#include "agent/pci_class.h"
+
+namespace vfio_agent {
+namespace {
+
+bool IsMember(const GroupPlan& group, const PciAddress& address) {
+  return std::ranges::count(group.members, address, &Member::address) > 0;
+}
+
+// Merges between members. The kernel has fewer than the rule where it was told to (acs-override).
+std::vector<Merge> MergesOf(const Grouping& grouping, const GroupPlan& group) {
+  std::vector<Merge> merges;
+  if (!group.group) return merges;
+  std::ranges::copy_if(grouping.merges, std::back_inserter(merges), [&group](const Merge& merge) {
+    return IsMember(group, merge.device) && IsMember(group, merge.with);
+  });
+  return merges;
+}
+
+PathStep StepOf(const PciDevice& device, const std::set<PciAddress>& culprits) {
+  return {.address = device.address,
+          .id = absl::StrFormat("%04x:%04x", device.vendor, device.device),
+          .type = PortWords(device),
+          .acs = CheckAcs(device),
+          .bits = ControlBits(device),
+          .merges = culprits.contains(device.address)};
+}
+
+DevicePath PathOf(const NodeFacts& facts, const PciDevice& device,
+                  const std::set<PciAddress>& culprits) {
+  DevicePath path{.device = device.address, .root = Printable(device.root)};
+  for (const PciAddress& address : device.path) {
+    const PciDevice* const port = FindDevice(facts, address);
+    if (port != nullptr) path.steps.push_back(StepOf(*port, culprits));
+  }
+  path.steps.push_back(StepOf(device, culprits));
+  return path;
+}
+
+MemberNote NoteOf(const Surroundings& around, const GroupPlan& group, const Member& member) {
+  const PciDevice& device = *FindDevice(around.picture.facts, member.address);
+  MemberNote note{.member = member, .errors = device.errors};
+  note.model = Printable(ModelOf(around.picture, device));
+  if (note.model.empty()) note.model = std::string(ClassWords(device.class_code));
+  note.blocks = std::ranges::any_of(group.refusals, [&member](const Refusal& refusal) {
+    return refusal.code == Code::kForeignMember && refusal.address == member.address;
+  });
+  const auto uses = around.uses.devices.find(member.address);
+  if (uses == around.uses.devices.end()) return note;
+  for (const Use& use : uses->second) note.uses.push_back(Printable(use.text));
+  return note;
+}
+
+// Somebody else's endpoints are there: another slot may be the way out.
+bool HasCompany(const GroupPlan& group, const PciAddress& subject) {
+  return group.group && std::ranges::any_of(group.members, [&subject](const Member& member) {
+           return member.role != Role::kBridge && !SameSlot(member.address, subject);
+         });
+}
+
+// Commands that show what the text speaks of.
+std::vector<std::string> LookCommands(const Surroundings& around, const Explanation& explanation,
+                                      const std::set<PciAddress>& culprits) {
+  std::vector<std::string> commands;
+  for (const PciAddress& port : culprits) {
+    commands.push_back(absl::StrFormat("lspci -vvs %s | grep ACS", port.ToString()));
+  }
+  if (!explanation.unknown.empty()) {
+    commands.push_back(
+        absl::StrFormat("sudo vfio-agent explain %s", explanation.unknown.front().ToString()));
+  }
+  if (around.picture.facts.iommu.state != IommuState::kOn) {
+    commands.emplace_back("cat /proc/cmdline");
+  }
+  if (!explanation.plan.group) {
+    commands.emplace_back("dmesg | grep -i -e dmar -e amd-vi -e smmu -e iommu");
+  }
+  if (explanation.plan.group) {
+    commands.push_back(
+        absl::StrFormat("ls -l /sys/kernel/iommu_groups/%d/devices", *explanation.plan.group));
+  }
+  if (explanation.plan.verdict == Verdict::kBound && explanation.plan.group) {
+    commands.push_back(absl::StrFormat("fuser -v /dev/vfio/%d", *explanation.plan.group));
+  }
+  return commands;
+}
+
+}  // namespace
+
+GroupPlan LonePlan(const NodeFacts& facts, const PciDevice& device) {
+  GroupPlan plan;
+  for (const PciDevice& other : facts.devices) {
+    if (other.group || !SameSlot(other.address, device.address)) continue;
+    plan.members.push_back({.address = other.address,
+                            .vendor = other.vendor,
+                            .device = other.device,
+                            .class_code = other.class_code,
+                            .driver = other.driver,
+                            .role = other.IsBridge() ? Role::kBridge : Role::kForeign});
+  }
+  return plan;
+}
+
+std::optional<PciAddress> SubjectOf(const GroupPlan& group,
+                                    const std::optional<PciAddress>& asked) {
+  if (asked && IsMember(group, *asked)) return asked;
+  for (const Role role : {Role::kPrimary, Role::kForeign}) {
+    const auto found = std::ranges::find(group.members, role, &Member::role);
+    if (found != group.members.end()) return found->address;
+  }
+  return std::nullopt;
+}
+
+Explanation Explain(const Surroundings& around, const GroupPlan& group) {
+  const NodeFacts& facts = around.picture.facts;
+  Explanation explanation{.plan = group, .if_selected = around.if_selected};
+  std::set<PciAddress> culprits;
+  for (const Merge& merge : MergesOf(around.grouping, group)) {
+    explanation.merges.push_back(ExplainMerge(facts, merge));
+    culprits.insert(merge.culprit);
+  }
+  for (const Member& member : group.members) {
+    explanation.members.push_back(NoteOf(around, group, member));
+    if (member.role != Role::kBridge &&
+        std::ranges::count(around.grouping.unknown, member.address) > 0) {
+      explanation.unknown.push_back(member.address);
+    }
+  }
+  for (const Member& member : group.members) {
+    explanation.paths.push_back(PathOf(facts, *FindDevice(facts, member.address), culprits));
+  }
+  const std::optional<PciAddress> subject = SubjectOf(
+      group, around.if_selected ? std::optional(around.if_selected->device) : std::nullopt);
+  explanation.without_iommu = !group.group && facts.iommu.state != IommuState::kOn;
+  if (subject && explanation.without_iommu) {
+    explanation.expected = ComputedCompany(WithAcsOn(facts), *subject);
+  }
+  if (subject && HasCompany(group, *subject)) {
+    explanation.relocation = SimulateMoves(facts, *FindDevice(facts, *subject));
+  }
+  explanation.look = LookCommands(around, explanation, culprits);
+  return explanation;
+}
+
+}  // namespace vfio_agent

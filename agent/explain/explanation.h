@@ -1,0 +1,85 @@
+// Explanation: all that there is to say about one group, or about a device without one, as values.
+// Text and document are made of the same.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/json.h"
+#include "agent/session.h"
+#include "iommu/isolation.h"
+#include "iommu/relocation.h"
+
+namespace vfio_agent {
+
+// One port or function on the way from the root to a device.
+struct PathStep {
+  PciAddress address;
+  std::string id;    // "8086:352a"
+  std::string type;  // "root port"
+  AcsState acs;
+  std::string bits;     // "SrcValid+ ReqRedir-" as lspci's ACSCtl; empty where there are none
+  bool merges = false;  // it is why members of this group are together
+};
+struct DevicePath {
+  PciAddress device;
+  std::string root;  // "pci0000:00"; empty where the tree tells no parents
+  std::vector<PathStep> steps;
+};
+
+struct MemberNote {
+  Member member;
+  std::string model;  // else the class in words
+  bool blocks = false;
+  std::vector<std::string> uses;  // what the host does with it: "carries eth0, …"
+  std::vector<std::string> errors;
+};
+
+// What the plan would be if the configuration selected this device, by its address.
+struct IfSelected {
+  PciAddress device;
+  Verdict verdict = Verdict::kRefused;
+  std::vector<Refusal> refusals;
+};
+
+struct Explanation {
+  GroupPlan plan;  // of a device without a group: itself and its slot, unselected
+  std::vector<MemberNote> members;
+  std::vector<std::string> merges;
+  std::vector<PciAddress> unknown;  // whose ACS on the way to the root is not known
+  std::vector<DevicePath> paths;    // one for each member, in their order
+  std::optional<IfSelected> if_selected;
+  // Without an IOMMU: who would be together if it were on; nullopt where that cannot be told.
+  bool without_iommu = false;
+  std::optional<std::vector<PciAddress>> expected;
+  std::optional<Relocation> relocation;  // where others are in the group
+  std::vector<std::string> look;         // commands that show more
+};
+
+// What an explanation needs of the node. `uses` are those of members that nobody selected.
+struct Surroundings {
+  const Picture& picture;
+  const Grouping& grouping;
+  const UseFacts& uses;
+  std::optional<IfSelected> if_selected;
+};
+Explanation Explain(const Surroundings& around, const GroupPlan& group);
+
+// The plan of a device that has no group and that nobody selected.
+GroupPlan LonePlan(const NodeFacts& facts, const PciDevice& device);
+
+// The endpoints that a question about `group` is about, the asked one first where it is a member.
+std::optional<PciAddress> SubjectOf(const GroupPlan& group, const std::optional<PciAddress>& asked);
+
+std::string ExplanationText(const Explanation& explanation);
+// An item of `groups` of vfio-agent/explain/v1.
+Json ExplanationToJson(const Explanation& explanation);
+
+// words.cc: "root port" and the like; and why two functions share a group, a sentence.
+std::string PortWords(const PciDevice& device);
+std::string ExplainMerge(const NodeFacts& facts, const Merge& merge);
+std::string VerdictWords(const GroupPlan& group);
+std::string ControlBits(const PciDevice& device);
+
+}  // namespace vfio_agent

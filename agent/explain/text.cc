@@ -1,0 +1,169 @@
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "agent/commands.h"
+#include "agent/explain/explanation.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr size_t kMostPorts = 8;  // of one kind in the text; the document has them all
+
+std::string Join(const std::vector<PciAddress>& addresses) {
+  return absl::StrJoin(addresses, ", ", [](std::string* out, const PciAddress& address) {
+    out->append(address.ToString());
+  });
+}
+
+std::string MembersText(const Explanation& explanation) {
+  std::string text = explanation.plan.group ? "  members\n" : "  functions of its slot\n";
+  for (const MemberNote& note : explanation.members) {
+    const Member& member = note.member;
+    text += absl::StrFormat("    %s  %-9s  driver %s%s  %s%s\n", member.address.ToString(),
+                            Name(member.role), member.driver.value_or("(none)"),
+                            member.to.empty() ? "" : " -> " + member.to, note.model,
+                            note.blocks ? "  <- blocks" : "");
+    for (const std::string& use : note.uses) text += absl::StrFormat("      it %s\n", use);
+    for (const std::string& error : note.errors) {
+      text += absl::StrFormat("      could not be read: %s\n", error);
+    }
+  }
+  return text;
+}
+
+std::string MergesText(const Explanation& explanation) {
+  std::string text;
+  for (const std::string& merge : explanation.merges) text += "    " + merge + "\n";
+  for (const PciAddress& address : explanation.unknown) {
+    text += absl::StrFormat("    %s: ACS on its way to the root is unknown (needs CAP_SYS_ADMIN)\n",
+                            address.ToString());
+  }
+  if (text.empty() && explanation.plan.group && explanation.plan.members.size() > 1) {
+    text = "    by the kernel; the ports' registers do not say why\n";
+  }
+  return text.empty() ? text : "  why together\n" + text;
+}
+
+std::string PathText(const DevicePath& path) {
+  std::string text =
+      absl::StrFormat("  path of %s\n    %s\n", path.device.ToString(),
+                      path.root.empty() ? "(this tree tells no parents)" : path.root);
+  for (size_t i = 0; i < path.steps.size(); ++i) {
+    const PathStep& step = path.steps[i];
+    const std::string indent(2 * (i + 1), ' ');
+    text += absl::StrFormat("    %s%s  %s  %s: %s%s\n", indent, step.address.ToString(), step.id,
+                            step.type, Describe(step.acs), step.merges ? "  <- merges" : "");
+    if (!step.bits.empty() && step.acs.verdict != AcsVerdict::kNotNeeded) {
+      text += absl::StrFormat("    %s  ACSCtl: %s\n", indent, step.bits);
+    }
+  }
+  return text;
+}
+
+// Of a selected group what is primary, else what is no bridge; of bridges alone these.
+std::string PathsText(const Explanation& explanation) {
+  const auto has = [&explanation](auto matches) {
+    return std::ranges::any_of(explanation.plan.members, matches, &Member::role);
+  };
+  const bool selected = has([](Role role) { return role == Role::kPrimary; });
+  const bool endpoints = has([](Role role) { return role != Role::kBridge; });
+  std::string text;
+  for (size_t i = 0; i < explanation.paths.size(); ++i) {
+    const Role role = explanation.members[i].member.role;
+    if (selected ? role != Role::kPrimary : endpoints && role == Role::kBridge) continue;
+    text += PathText(explanation.paths[i]);
+  }
+  return text;
+}
+
+std::string RefusalsText(const char* heading, const std::vector<Refusal>& refusals) {
+  std::string text;
+  for (const Refusal& refusal : refusals) text += RefusalText(refusal, "    ");
+  return text.empty() ? text : absl::StrFormat("  %s\n%s", heading, text);
+}
+
+std::string IfSelectedText(const Explanation& explanation) {
+  if (!explanation.if_selected) return "";
+  const IfSelected& what_if = *explanation.if_selected;
+  const std::string select =
+      absl::StrFormat("resources: [{select: [{address: \"%s\"}]}]", what_if.device.ToString());
+  if (what_if.verdict != Verdict::kRefused) {
+    return absl::StrFormat("  if it were selected (%s)\n    it could be given away\n", select);
+  }
+  return RefusalsText(absl::StrFormat("if it were selected (%s)", select).c_str(),
+                      what_if.refusals);
+}
+
+std::string ExpectedText(const Explanation& explanation) {
+  if (!explanation.without_iommu) return "";
+  std::string text = "  with the IOMMU on\n    ";
+  if (!explanation.expected) {
+    return text + "its group cannot be told from here: ACS or places are unknown\n";
+  }
+  if (explanation.expected->size() == 1) return text + "it would be alone in its group\n";
+  return text + absl::StrFormat("its group would be %s\n", Join(*explanation.expected));
+}
+
+std::string PortText(const Move& move) {
+  if (move.occupants.empty()) return move.port.ToString() + " (free)";
+  return absl::StrFormat("%s (now %s)", move.port.ToString(), Join(move.occupants));
+}
+
+// Free ports first; not more than a person reads.
+std::string PortsText(const Relocation& relocation, Move::Outcome outcome) {
+  std::vector<std::string> ports;
+  for (const bool free : {true, false}) {
+    for (const Move& move : relocation.moves) {
+      if (move.outcome == outcome && move.occupants.empty() == free)
+        ports.push_back(PortText(move));
+    }
+  }
+  if (ports.size() > kMostPorts) {
+    const size_t more = ports.size() - kMostPorts;
+    ports.resize(kMostPorts);
+    ports.push_back(absl::StrFormat("and %d more (-o json)", more));
+  }
+  return absl::StrJoin(ports, ", ");
+}
+
+std::string RelocationText(const Explanation& explanation) {
+  if (!explanation.relocation) return "";
+  const Relocation& relocation = *explanation.relocation;
+  std::string text = "  in another slot of this machine\n";
+  if (!relocation.fixed.empty()) return text + "    it cannot move: " + relocation.fixed + "\n";
+  const std::string alone = PortsText(relocation, Move::Outcome::kAlone);
+  const std::string shared = PortsText(relocation, Move::Outcome::kShared);
+  const std::string unknown = PortsText(relocation, Move::Outcome::kUnknown);
+  if (!alone.empty()) text += "    it would be alone below " + alone + "\n";
+  if (!shared.empty()) text += "    it would share its group below " + shared + "\n";
+  if (!unknown.empty()) text += "    unknown below " + unknown + "\n";
+  if (relocation.moves.empty()) return text + "    no other port of this machine is to be seen\n";
+  return text +
+         "    computed from the ports' registers; whether a slot is wired to a free port, and to "
+         "ports\n    that the firmware hides, is not to be seen here\n";
+}
+
+std::string ListText(const char* heading, const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += "    " + line + "\n";
+  return text.empty() ? text : absl::StrFormat("  %s\n%s", heading, text);
+}
+
+}  // namespace
+
+std::string ExplanationText(const Explanation& explanation) {
+  const GroupPlan& group = explanation.plan;
+  std::string text = absl::StrFormat(
+      "%s%s%s: %s\n", group.group ? absl::StrFormat("group %d", *group.group) : "no group",
+      group.resource.empty() ? "" : ", ", group.resource, VerdictWords(group));
+  text += MembersText(explanation) + MergesText(explanation);
+  text += PathsText(explanation) + RefusalsText("refused", group.refusals) +
+          RefusalsText("warnings", group.warnings) + IfSelectedText(explanation) +
+          ExpectedText(explanation) + RelocationText(explanation);
+  std::vector<std::string> commands;
+  for (const Action& action : group.actions) commands.push_back(ToShell(action));
+  return text + ListText("commands", commands) + ListText("to look closer", explanation.look);
+}
+
+}  // namespace vfio_agent

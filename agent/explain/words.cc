@@ -1,0 +1,75 @@
+#include "absl/strings/str_format.h"
+#include "agent/explain/explanation.h"
+
+namespace vfio_agent {
+
+std::string PortWords(const PciDevice& device) {
+  const Fact<PcieType>& type = device.config.pcie_type;
+  if (type.absent()) return device.IsBridge() ? "conventional PCI bridge" : "conventional device";
+  if (!type.known()) return device.IsBridge() ? "bridge" : "function";
+  switch (type.value()) {
+    case PcieType::kRootPort:
+      return "root port";
+    case PcieType::kUpstream:
+      return "switch upstream port";
+    case PcieType::kDownstream:
+      return "switch downstream port";
+    case PcieType::kPcieToPci:
+    case PcieType::kPciToPcie:
+      return "PCIe-to-PCI bridge";
+    case PcieType::kRootComplexEndpoint:
+      return "root-complex endpoint";
+    default:
+      return "endpoint";
+  }
+}
+
+std::string ExplainMerge(const NodeFacts& facts, const Merge& merge) {
+  const PciDevice* const culprit = FindDevice(facts, merge.culprit);
+  const std::string port =
+      culprit == nullptr ? "port"
+                         : absl::StrFormat("%s %s", PortWords(*culprit), merge.culprit.ToString());
+  switch (merge.kind) {
+    case Merge::Kind::kPort:
+      return absl::StrFormat("%s is with %s: the %s above it does not isolate (%s)",
+                             merge.device.ToString(), merge.with.ToString(), port,
+                             Describe(merge.acs));
+    case Merge::Kind::kFunction:
+      return absl::StrFormat("%s is with %s: functions of one slot that reach each other (%s)",
+                             merge.device.ToString(), merge.with.ToString(), Describe(merge.acs));
+    case Merge::Kind::kAlias:
+      return absl::StrFormat("%s is with %s: behind the %s all requests carry one id",
+                             merge.device.ToString(), merge.with.ToString(), port);
+  }
+  return "";
+}
+
+std::string VerdictWords(const GroupPlan& group) {
+  switch (group.verdict) {
+    case Verdict::kBind:
+      return "can be given away; `vfio-agent bind` would bind it";
+    case Verdict::kBound:
+      return "bound and ready for guests";
+    case Verdict::kRefused:
+      return "cannot be given away";
+    case Verdict::kUnselected:
+      return "not selected by the configuration";
+  }
+  return "";
+}
+
+// A service that the capability lacks counts as hard-wired, so it has no sign.
+std::string ControlBits(const PciDevice& device) {
+  if (!device.config.acs.known()) return "";
+  const Acs& acs = device.config.acs.value();
+  std::string text;
+  for (uint16_t bit = 1; bit <= 0x40; bit = static_cast<uint16_t>(bit << 1)) {
+    if ((kRequiredAcs & bit) == 0) continue;
+    const char* const sign =
+        (acs.capability & bit) == 0 ? " n/a" : ((acs.control & bit) == 0 ? "-" : "+");
+    text += absl::StrFormat("%s%s%s", text.empty() ? "" : " ", AcsBits(bit), sign);
+  }
+  return text;
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,20 @@
+// NumaNodes: the node's NUMA nodes and their processors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace vfio_agent {
+
+class Tree;
+
+struct NumaNode {
+  int number = 0;
+  std::string cpus;  // "0-31,64-95"; empty for memory only, and where it is not told
+  bool operator==(const NumaNode&) const = default;
+};
+
+// sys/devices/system/node, by number. Empty where the tree does not tell.
+std::vector<NumaNode> ReadNumaNodes(const Tree& tree);
+
+}  // namespace vfio_agent
