@@ -26,7 +26,7 @@ struct Command {
 constexpr char kSelectors[] =
     "address (0000:65:00.0 or 65:00.0), group:26, id (10de:2330), vendor (10de:) or resource";
 
-constexpr std::array<Command, 8> kCommands = {{
+constexpr std::array<Command, 9> kCommands = {{
     {"run", "the daemon: bind what the plan says, serve the kubelet", nullptr, nullptr, RunCommand},
     {"plan", "what run or bind would do and why; changes nothing", nullptr, nullptr, PlanCommand},
     {"bind", "apply the plan once and leave", "SELECTOR", kSelectors, BindCommand},
@@ -40,6 +40,8 @@ constexpr std::array<Command, 8> kCommands = {{
      "SELECTOR", kSelectors, KubevirtCommand},
     {"status", "what the running daemon holds, who has it, and how it stands with the kubelet",
      nullptr, nullptr, StatusCommand},
+    {"doctor", "check the whole node from the firmware up, with remedies and the likely root cause",
+     nullptr, nullptr, DoctorCommand},
 }};
 
 constexpr char kFooter[] =

@@ -17,6 +17,7 @@ int ListCommand(Session& session);
 int ExplainCommand(Session& session);
 int KubevirtCommand(Session& session);
 int StatusCommand(Session& session);
+int DoctorCommand(Session& session);
 int ConfigCheckCommand(Session& session);
 int ConfigShowCommand(Session& session);
 int VersionCommand(Output output);

@@ -1,7 +1,8 @@
 # The files of each folder, and what the folder links.
 vfio_agent_library(sysfs
   SOURCES pci_address.cc tree.cc writer.cc capabilities.cc cgroup_owner.cc config_space.cc
-          device_walk.cc display_use.cc holders.cc iommu_facts.cc module_facts.cc module_loader.cc
+          device_walk.cc display_use.cc holders.cc host_firmware.cc host_memory.cc host_modules.cc host_processes.cc
+          iommu_facts.cc module_facts.cc module_loader.cc
           network_use.cc node_facts.cc node_watch.cc pci_device.cc proc_text.cc process_use.cc storage_use.cc
           uevents.cc use.cc
   PUBLIC vfio_agent_absl
@@ -16,12 +17,12 @@ vfio_agent_library(deviceplugin
   SOURCES offer.cc indexed_offer.cc device_list.cc allocate.cc ledger.cc verify.cc preferred.cc published.cc
           watch_stream.cc service.cc server.cc channel.cc register_call.cc registration.cc
           kubelet_watch.cc listener.cc pod_resources.cc registry_service.cc stale_sockets.cc
-          timer_engine.cc quiet_grpc.cc status_client.cc status_message.cc status_server.cc plugin.cc plugins.cc unix_server.cc
+          timer_engine.cc quiet_grpc.cc socket_probe.cc status_client.cc status_message.cc status_server.cc plugin.cc plugins.cc unix_server.cc
   PUBLIC vfio_agent::iommu vfio_agent::proto)
 vfio_agent_library(agent
   SOURCES command_line.cc explanation.cc files.cc json.cc log.cc pci_class.cc session.cc
           table.cc yaml_dump.cc
-          commands/bind.cc commands/common.cc commands/config.cc commands/explain.cc
+          commands/bind.cc commands/common.cc commands/config.cc commands/doctor.cc commands/explain.cc
           commands/kubevirt.cc commands/list.cc commands/plan.cc commands/release.cc
           commands/run.cc commands/status.cc
           config/config.cc config/config_resources.cc config/listen_address.cc
@@ -30,6 +31,10 @@ vfio_agent_library(agent
           daemon/counts.cc daemon/daemon_lock.cc daemon/event.cc daemon/loop.cc
           daemon/outlets.cc daemon/plugin_report.cc daemon/report.cc daemon/retries.cc
           daemon/signals.cc daemon/tenant_watch.cc daemon/throttle.cc daemon/transitions.cc
+          doctor/checks_agent.cc doctor/checks_devices.cc doctor/checks_host.cc
+          doctor/checks_kubelet.cc doctor/checks_machine.cc doctor/checks_modules.cc
+          doctor/diagnosis.cc doctor/facts.cc doctor/kubelet_config.cc doctor/kubelet_facts.cc
+          doctor/kubelet_saved.cc doctor/report.cc
           kubevirt/diff.cc kubevirt/file.cc kubevirt/kubevirt.cc kubevirt/machine.cc
           kubevirt/text.cc
           outlets/cdi.cc outlets/cdi_files.cc outlets/metrics.cc outlets/metrics_http.cc
