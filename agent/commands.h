@@ -18,6 +18,7 @@ int ExplainCommand(Session& session);
 int KubevirtCommand(Session& session);
 int StatusCommand(Session& session);
 int TopologyCommand(Session& session);
+int DoctorCommand(Session& session);
 int ConfigCheckCommand(Session& session);
 int ConfigShowCommand(Session& session);
 // These need no configuration and no root.

@@ -3,6 +3,9 @@ vfio_agent_library(sysfs
   SOURCES pci_address.cc tree.cc writer.cc capabilities.cc cgroup_owner.cc config_space.cc
           device_walk.cc display_use.cc holders.cc iommu_facts.cc module_facts.cc module_loader.cc
           network_use.cc node_facts.cc node_watch.cc numa.cc pci_device.cc proc_text.cc process_use.cc storage_use.cc
+          device_walk.cc display_use.cc holders.cc host_firmware.cc host_memory.cc host_modules.cc host_processes.cc
+          iommu_facts.cc module_facts.cc module_loader.cc
+          network_use.cc node_facts.cc node_watch.cc pci_device.cc proc_text.cc process_use.cc storage_use.cc
           uevents.cc use.cc
   PUBLIC vfio_agent_absl
   PRIVATE PkgConfig::libpci PkgConfig::libudev ${CMAKE_DL_LIBS})
@@ -17,6 +20,7 @@ vfio_agent_library(deviceplugin
           watch_stream.cc service.cc server.cc channel.cc register_call.cc registration.cc
           kubelet_watch.cc listener.cc pod_resources.cc registry_service.cc stale_sockets.cc
           timer_engine.cc quiet_grpc.cc status_client.cc status_message.cc status_server.cc plugin.cc plugins.cc unix_server.cc versions.cc
+          timer_engine.cc quiet_grpc.cc socket_probe.cc status_client.cc status_message.cc status_server.cc plugin.cc plugins.cc unix_server.cc
   PUBLIC vfio_agent::iommu vfio_agent::proto)
 vfio_agent_library(agent
   SOURCES command_line.cc command_table.cc common_options.cc explanation.cc files.cc json.cc log.cc pci_class.cc session.cc
@@ -26,7 +30,7 @@ vfio_agent_library(agent
           commands/run.cc commands/status.cc commands/usage.cc commands/version.cc
   SOURCES command_line.cc files.cc json.cc log.cc pci_class.cc session.cc
           table.cc yaml_dump.cc
-          commands/bind.cc commands/common.cc commands/config.cc commands/explain.cc
+          commands/bind.cc commands/common.cc commands/config.cc commands/doctor.cc commands/explain.cc
           commands/kubevirt.cc commands/list.cc commands/plan.cc commands/release.cc
           commands/run.cc commands/status.cc commands/topology.cc
           config/config.cc config/config_resources.cc config/listen_address.cc
@@ -36,6 +40,10 @@ vfio_agent_library(agent
           daemon/outlets.cc daemon/plugin_report.cc daemon/privileges_report.cc daemon/report.cc daemon/retries.cc
           daemon/signals.cc daemon/tenant_watch.cc daemon/throttle.cc daemon/transitions.cc
           explain/document.cc explain/explanation.cc explain/text.cc explain/words.cc
+          doctor/checks_agent.cc doctor/checks_devices.cc doctor/checks_host.cc
+          doctor/checks_kubelet.cc doctor/checks_machine.cc doctor/checks_modules.cc
+          doctor/diagnosis.cc doctor/facts.cc doctor/kubelet_config.cc doctor/kubelet_facts.cc
+          doctor/kubelet_saved.cc doctor/report.cc
           kubevirt/diff.cc kubevirt/file.cc kubevirt/kubevirt.cc kubevirt/machine.cc
           kubevirt/text.cc
           listing/changes.cc listing/tables.cc listing/watch.cc

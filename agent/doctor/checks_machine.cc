@@ -1,0 +1,161 @@
+// Checks of the firmware and the kernel: is there virtualization, and an IOMMU that is on?
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "agent/doctor/checks.h"
+#include "sysfs/proc_text.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr char kSwitchOnVirtualization[] =
+    "switch VT-x (Intel) or SVM (AMD) on in the firmware's setup";
+constexpr char kNestedVirtualization[] =
+    "this node is a virtual machine: give it nested virtualization where it is defined";
+constexpr char kVirtualIommu[] =
+    "this node is a virtual machine: give it a virtual IOMMU where it is defined (QEMU: -device "
+    "intel-iommu,caching-mode=on)";
+
+Findings Virtualization(const DoctorFacts& facts) {
+  const FirmwareFacts& firmware = facts.firmware;
+  // A copy need not have device nodes.
+  const bool node = firmware.kvm_node || facts.view == View::kCopy;
+  if (firmware.virtualization.unknown()) return {Unknown("/proc/cpuinfo cannot be read")};
+  if (firmware.virtualization.is(false)) {
+    return {Fail("the processor has neither vmx nor svm",
+                 firmware.is_guest ? kNestedVirtualization : kSwitchOnVirtualization)};
+  }
+  if (!node) {
+    return {Warn("there is no /dev/kvm",
+                 "modprobe kvm_intel or kvm_amd; its reason is in `dmesg | grep -i kvm`")};
+  }
+  if (firmware.virtualization.absent()) {
+    return {firmware.kvm_node ? Ok("/dev/kvm is there")
+                              : Unknown("processors of this kind do not tell in /proc/cpuinfo")};
+  }
+  return {Ok(absl::StrFormat("the processor has %s%s", firmware.flag,
+                             firmware.kvm_node ? ", /dev/kvm is there" : ""))};
+}
+
+Findings FirmwareIommu(const DoctorFacts& facts) {
+  const FirmwareFacts& firmware = facts.firmware;
+  if (!firmware.iommu_units.empty()) {
+    return {Ok(absl::StrFormat("/sys/class/iommu has %d units, %s first",
+                               firmware.iommu_units.size(), firmware.iommu_units.front()))};
+  }
+  if (firmware.iommu_tables.known() && !firmware.iommu_tables.value().empty()) {
+    return {Ok("the firmware describes one in its table " +
+               absl::StrJoin(firmware.iommu_tables.value(), ", "))};
+  }
+  if (IommuOf(facts) == IommuState::kOn) return {Ok("PCI functions have groups")};
+  if (firmware.iommu_tables.known()) {
+    return {Fail("the firmware's ACPI tables describe no IOMMU (no DMAR, IVRS, IORT or VIOT)",
+                 firmware.is_guest ? kVirtualIommu
+                                   : "switch VT-d (Intel) or AMD-Vi/IOMMU (AMD) on in the "
+                                     "firmware's setup",
+                 Code::kIommuOff)};
+  }
+  if (firmware.iommu_tables.absent()) return {Unknown("this firmware has no ACPI tables")};
+  return {Unknown("/sys/firmware shows nothing: a container runtime masks it",
+                  "run it on the host, or look for DMAR or IVRS in /sys/firmware/acpi/tables")};
+}
+
+constexpr std::array kOffWords =
+    std::to_array<std::string_view>({"intel_iommu=off", "amd_iommu=off", "iommu=off"});
+
+// What passthrough turns on, by the start of the word.
+constexpr std::array kToldWords = std::to_array<std::string_view>(
+    {"intel_iommu=", "amd_iommu=", "iommu=", "iommu.", "arm-smmu", "vfio", "pcie_acs_override=",
+     "pci=", "module_blacklist=", "modprobe.blacklist=", "hugepages", "default_hugepagesz="});
+
+Findings CommandLine(const DoctorFacts& facts) {
+  if (facts.command_line.empty()) return {Unknown("/proc/cmdline cannot be read")};
+  std::vector<std::string> told;
+  for (const std::string_view word : Fields(facts.command_line)) {
+    if (std::ranges::count(kOffWords, word) != 0) {
+      return {
+          Fail(absl::StrFormat("%s is on the kernel command line", word),
+               absl::StrFormat("take %s off it (GRUB_CMDLINE_LINUX, update-grub) and boot", word),
+               Code::kIommuOff)};
+    }
+    const auto begins = [word](std::string_view start) { return word.starts_with(start); };
+    if (std::ranges::any_of(kToldWords, begins)) told.emplace_back(word);
+  }
+  const bool asked = facts.command_line.find("intel_iommu=on") != std::string::npos;
+  if (IommuOf(facts) != IommuState::kOn && facts.firmware.maker == CpuMaker::kIntel && !asked) {
+    return {Fail("no intel_iommu=on is on the kernel command line, and no IOMMU is on",
+                 "add intel_iommu=on iommu=pt to it (GRUB_CMDLINE_LINUX, update-grub) and boot",
+                 Code::kIommuOff)};
+  }
+  return {Ok(told.empty() ? "it has no word about the IOMMU or vfio"
+                          : "it has " + absl::StrJoin(told, " "))};
+}
+
+int GroupCount(const NodeFacts& facts) { return static_cast<int>(facts.groups.size()); }
+
+Findings Iommu(const DoctorFacts& facts) {
+  if (!facts.picture) return {Unknown("PCI devices cannot be read: " + facts.picture_error)};
+  const NodeFacts& node = facts.picture->facts;
+  const std::string evidence = absl::StrJoin(node.iommu.evidence, "; ");
+  switch (node.iommu.state) {
+    case IommuState::kOn:
+      return {Ok(absl::StrFormat("on (%s), %d groups", Name(node.iommu.kind), GroupCount(node)))};
+    case IommuState::kOff:
+      return {
+          Fail("off: " + evidence, std::string(DefaultRemedy(Code::kIommuOff)), Code::kIommuOff)};
+    case IommuState::kNoIommu:
+      return {Fail(evidence, std::string(DefaultRemedy(Code::kNoiommu)), Code::kNoiommu)};
+    case IommuState::kUnknown:
+      break;
+  }
+  return {Unknown(evidence)};
+}
+
+Findings IommuSwitches(const DoctorFacts& facts) {
+  if (!facts.picture) return {Unknown("PCI devices cannot be read: " + facts.picture_error)};
+  const IommuFacts& iommu = facts.picture->facts.iommu;
+  Findings findings;
+  if (iommu.acs_override_parameter) {
+    findings.push_back(
+        Warn("pcie_acs_override is on the kernel command line: groups may be finer "
+             "than what the hardware keeps apart",
+             std::string(DefaultRemedy(Code::kAcsOverride)), Code::kAcsOverride));
+  }
+  if (iommu.unsafe_interrupts) {
+    findings.push_back(
+        Warn("vfio_iommu_type1 has allow_unsafe_interrupts=Y: a guest can send the host interrupts",
+             "take the option out of modprobe.d unless the machine has no interrupt remapping"));
+  }
+  if (iommu.unsafe_noiommu) {
+    findings.push_back(Warn("vfio has enable_unsafe_noiommu_mode=Y",
+                            std::string(DefaultRemedy(Code::kNoiommu)), Code::kNoiommu));
+  }
+  if (iommu.denylist_disabled) {
+    findings.push_back(
+        Warn("vfio_pci has disable_denylist=Y: devices known to harm the host may "
+             "be given away",
+             "take the option out of modprobe.d"));
+  }
+  if (findings.empty()) findings.push_back(Ok("none weakens it"));
+  return findings;
+}
+
+constexpr std::array kChecks = std::to_array<Check>({
+    {Layer::kProcessor, "virtualization", Virtualization},
+    {Layer::kFirmware, "firmware IOMMU", FirmwareIommu},
+    {Layer::kKernel, "command line", CommandLine},
+    {Layer::kKernel, "IOMMU", Iommu},
+    {Layer::kKernel, "IOMMU switches", IommuSwitches},
+});
+
+}  // namespace
+
+std::span<const Check> MachineChecks() { return kChecks; }
+
+IommuState IommuOf(const DoctorFacts& facts) {
+  return facts.picture ? facts.picture->facts.iommu.state : IommuState::kUnknown;
+}
+
+}  // namespace vfio_agent
