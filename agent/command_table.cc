@@ -28,6 +28,9 @@ constexpr OptionRow kWatch = {.name = "watch",
                               .letter = 'w',
                               .help = "again whenever something has changed, until Ctrl-C",
                               .set = [](Invocation& i, const std::string&) { i.watch = true; }};
+constexpr OptionRow kForce = {.name = "force",
+                              .help = "replace the file where it is there",
+                              .set = [](Invocation& i, const std::string&) { i.force = true; }};
 constexpr OptionRow kMan = {.name = "man",
                             .help = "print the man page, for man -l",
                             .set = [](Invocation& i, const std::string&) { i.man = true; }};
@@ -37,6 +40,7 @@ constexpr std::array<OptionRow, 2> kListOptions = {kAll, kWatch};
 constexpr std::array<OptionRow, 1> kStatusOptions = {kWatch};
 constexpr std::array<OptionRow, 1> kExplainOptions = {kExitCode};
 constexpr std::array<OptionRow, 1> kKubevirtOptions = {kDiff};
+constexpr std::array<OptionRow, 1> kSnapshotOptions = {kForce};
 constexpr std::array<OptionRow, 1> kHelpOptions = {kMan};
 
 constexpr std::array<ExampleRow, 2> kRunExamples = {{
@@ -75,6 +79,11 @@ constexpr std::array<ExampleRow, 2> kStatusExamples = {{
     {"vfio-agent status", "units, pods, registrations, writes under way"},
     {"vfio-agent status -o wide", "with all reasons in full"},
 }};
+constexpr std::array<ExampleRow, 3> kSnapshotExamples = {{
+    {"vfio-agent snapshot node.tar.gz", "what the report of a problem needs"},
+    {"vfio-agent snapshot - > node.tar.gz", "from a pod, by kubectl exec"},
+    {"vfio-agent plan --root node.tar.gz", "what would happen on that node, asked elsewhere"},
+}};
 constexpr std::array<ExampleRow, 1> kCheckExamples = {{
     {"vfio-agent config check --config new.yaml", "before it goes into the ConfigMap"},
 }};
@@ -95,7 +104,7 @@ constexpr std::array<ExampleRow, 2> kHelpExamples = {{
 
 constexpr ArgumentRow kSelectors = {.kind = "SELECTOR", .most = kMany, .help = kSelectorHelp};
 
-constexpr std::array<Command, 14> kCommands = {{
+constexpr std::array<Command, 15> kCommands = {{
     {.name = "run",
      .summary = "the daemon: bind what the plan says, serve the kubelet",
      .manual = "SIGTERM and SIGINT end it within 2 seconds and leave devices bound, unless "
@@ -165,6 +174,15 @@ constexpr std::array<Command, 14> kCommands = {{
      .options = kStatusOptions,
      .examples = kStatusExamples,
      .with_session = StatusCommand},
+    {.name = "snapshot",
+     .summary = "write what the program reads of the node to a file, for the report of a problem",
+     .manual = "A tar.gz, with serial numbers, addresses, host names and the like masked, and what "
+               "could not be read. Any command takes it as its --root, on any machine. The same "
+               "facts give the same bytes.",
+     .argument = {.kind = "FILE", .least = 1, .most = 1, .help = "the file (-: standard output)"},
+     .options = kSnapshotOptions,
+     .examples = kSnapshotExamples,
+     .with_session = SnapshotCommand},
     {.name = "config check",
      .summary = "validate the configuration",
      .manual = "Each error with file, line, column and the key's path.",

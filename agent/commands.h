@@ -17,6 +17,7 @@ int ListCommand(Session& session);
 int ExplainCommand(Session& session);
 int KubevirtCommand(Session& session);
 int StatusCommand(Session& session);
+int SnapshotCommand(Session& session);
 int ConfigCheckCommand(Session& session);
 int ConfigShowCommand(Session& session);
 // These need no configuration and no root.
@@ -46,6 +47,8 @@ absl::StatusOr<std::vector<const GroupPlan*>> FindTargets(
 // Of a unit: the pods that have it, else `reason`. "team/vm", and `wide` "pod team/vm (container
 // compute)".
 std::string WhoOrWhy(const std::vector<PodClaim>& pods, const std::string& reason, bool wide);
+// What decides of the configuration, in the file's own form.
+Json PolicyToJson(const Config& config);
 // Model name or "".
 std::string ModelOf(const Picture& picture, const PciDevice& device);
 
