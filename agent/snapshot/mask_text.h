@@ -35,6 +35,14 @@ std::string MaskAddresses6(std::string_view if_inet6, Masker& masker);
 std::string MaskCgroup(std::string_view cgroup, Masker& masker);
 std::string MaskRecord(std::string_view record, Masker& masker);  // the journal's
 
+// Of the kubelet: the flags and keys that bear on devices, swap and resource managers. Anything
+// else that stands in the same files may be a secret.
+std::string KeepKubeletArguments(std::string_view cmdline, Masker& masker);  // proc/<pid>/cmdline
+std::string KeepKubeletFlags(std::string_view unit, Masker& masker);   // of a unit, or environment
+std::string KeepKubeletKeys(std::string_view config, Masker& masker);  // YAML or JSON
+std::string KeepPolicy(std::string_view state, Masker& masker);        // of a resource manager
+std::string EmptyObject(std::string_view json, Masker& masker);
+
 // Lines that nobody needs.
 std::string KeepNode(std::string_view uevent, Masker& masker);
 std::string KeepCard(std::string_view information, Masker& masker);  // NVIDIA's

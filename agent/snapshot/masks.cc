@@ -14,6 +14,7 @@ constexpr char kIds[] = "MAC addresses, UUIDs and ids of containers";
 constexpr char kAddresses[] = "addresses of the network";
 constexpr char kHardware[] = "addresses of adapters (MAC, GUID, GID)";
 constexpr char kSerial[] = "serial numbers";
+constexpr char kKubelet[] = "the kubelet's files but for what bears on devices";
 constexpr char kNever[] = "what is never taken";
 
 // Some of these files no command reads yet: a row is there before its reader is.
@@ -36,7 +37,8 @@ constexpr std::array kMasks = std::to_array<Mask>({
     {"sys/*/dm/name", "names of volumes", MaskName},
     {"sys/*/dm/uuid", "names of volumes", MaskWords},
     {"proc/cmdline", "values on the kernel command line", MaskCommandLine},
-    {"proc/[0-9]*/cmdline", kNever, DropAll},
+    {"proc/[0-9]*/cmdline", "command lines but for the kubelet's flags about devices",
+     KeepKubeletArguments},
     {"proc/[0-9]*/environ", kNever, DropAll},
     {"proc/*mountinfo", "mount points and what is mounted there", MaskMounts},
     {"proc/swaps", "paths of swap files", MaskSwaps},
@@ -53,7 +55,22 @@ constexpr std::array kMasks = std::to_array<Mask>({
     {"etc/machine-id", kIds, MaskHex},
     {"lib/modules/*/modules.alias", "aliases of other modules", KeepVfioAliases},
     {"var/lib/vfio-agent/devices/*.json", "boot ids", MaskRecord},
-    {"*", kIds, MaskIds},
+    {"etc/vfio-agent/config.yaml", kIds, MaskIds},
+    {"usr/share/misc/pci.ids", kIds, MaskIds},
+    {"sys/*", kIds, MaskIds},
+    {"proc/*", kIds, MaskIds},
+    {"dev/*", kIds, MaskIds},
+    {"lib/modules/*", kIds, MaskIds},
+    {"*/modprobe.d/*", kIds, MaskIds},
+    {"*.service", kKubelet, KeepKubeletFlags},
+    {"*.service.d/*", kKubelet, KeepKubeletFlags},
+    {"*.env", kKubelet, KeepKubeletFlags},
+    {"etc/default/*", kKubelet, KeepKubeletFlags},
+    {"etc/sysconfig/*", kKubelet, KeepKubeletFlags},
+    {"*_manager_state", kKubelet, KeepPolicy},
+    {"*/kubelet_internal_checkpoint", kKubelet, EmptyObject},
+    // The kubelet's configuration may be anywhere.
+    {"*", kKubelet, KeepKubeletKeys},
 });
 
 }  // namespace

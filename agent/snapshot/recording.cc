@@ -28,6 +28,19 @@ bool IsOwn(const std::string& path) {
   return path == "proc/self" || path.starts_with("proc/self/");
 }
 
+// "proc/42"; empty for what is of no process but the first, whose mounts and routes are the host's.
+std::string ProcessOf(const std::string& path) {
+  if (!Fits(path.substr(0, path.find('/', 5)), "proc/[0-9]*")) return "";
+  const std::string process = path.substr(0, path.find('/', 5));
+  return process == "proc/1" ? "" : process;
+}
+
+// What is read of every process, to find those that are meant.
+bool IsOfEach(const std::string& path) {
+  return Fits(path, "proc/[0-9]*/comm") || Fits(path, "proc/[0-9]*/fd/*") ||
+         Fits(path, "proc/[0-9]*/fd") || Fits(path, "proc/[0-9]*");
+}
+
 std::deque<std::string> PartsOf(std::string_view path) {
   std::deque<std::string> parts;
   for (const std::string_view part : Split(path, '/')) parts.emplace_back(part);
@@ -54,6 +67,9 @@ std::string WithLineBreak(std::string text) {
 void RecordingBuilder::Add(const Reading& reading) {
   if (IsOwn(reading.path)) return;
   const ReadQuestion question(reading.kind, reading.path);
+  if (!IsOfEach(reading.path) || reading.kind == ReadKind::kNode) {
+    meant_.insert(ProcessOf(reading.path));
+  }
   if (reading.kind >= ReadKind::kNode) {
     recording_.replay.notes[question] = reading.text;
     return;
@@ -167,7 +183,23 @@ void RecordingBuilder::FreeParents() {
   for (auto& [path, item] : parents) recording_.items[path] = item;
 }
 
+void RecordingBuilder::DropBystanders() {
+  const auto unwanted = [this](const std::string& path) {
+    const std::string process = ProcessOf(path);
+    return !process.empty() && !meant_.contains(process);
+  };
+  std::erase_if(recording_.items, [&](const auto& entry) {
+    const auto& [path, item] = entry;
+    if (unwanted(path)) return true;
+    return Fits(path, "proc/[0-9]*/fd/*") && item.text.find("/dev/") == std::string::npos &&
+           !recording_.replay.notes.contains({ReadKind::kNode, path});
+  });
+  std::erase_if(recording_.replay.failures,
+                [&](const auto& entry) { return unwanted(entry.first.second); });
+}
+
 Recording RecordingBuilder::Finish() && {
+  DropBystanders();
   FreeParents();
   for (auto& [path, item] : recording_.items) {
     if (item.kind == ItemKind::kNamed && item.text == kUnread) item.kind = ItemKind::kLink;

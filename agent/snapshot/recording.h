@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -30,8 +31,8 @@ struct Recording {
   bool operator==(const Recording&) const = default;
 };
 
-// Puts readings together. Of the processes only those are kept that something else was read of:
-// the names of all others are nobody's business.
+// Puts readings together. Of the processes only those are kept that more was asked of than their
+// name, and of their descriptors those to devices: the rest is nobody's business.
 class RecordingBuilder {
  public:
   // `tree` tells where links lead; it outlives the builder.
@@ -47,6 +48,7 @@ class RecordingBuilder {
   void Put(const std::string& place, ItemKind kind, std::string text);
   bool IsNatural(const ReadQuestion& question, const absl::Status& status);
   void FreeParents();
+  void DropBystanders();
 
   // Where `path` is once its links are followed, each of which is put among the items.
   std::string PlaceOf(std::string_view path, bool follow_last);
@@ -56,6 +58,7 @@ class RecordingBuilder {
   const Tree& tree_;
   Recording recording_;
   std::map<std::string, std::optional<std::string>> targets_;
+  std::set<std::string> meant_;  // "proc/42"
 };
 
 }  // namespace vfio_agent

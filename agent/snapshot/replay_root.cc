@@ -119,6 +119,7 @@ int RunInChild(const std::function<int()>& run) {
 }  // namespace
 
 int WithRoot(Invocation& invocation, const std::function<int()>& run) {
+  if (invocation.root == "/") return run();
   UnpackedRoot root;
   const bool archive = IsFile(invocation.root);
   if (archive) {

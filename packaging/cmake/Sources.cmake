@@ -23,8 +23,8 @@ vfio_agent_library(agent
           table.cc terminal.cc yaml_dump.cc
           commands/bind.cc commands/common.cc commands/config.cc commands/explain.cc
           commands/kubevirt.cc commands/list.cc commands/plan.cc commands/release.cc
-          commands/run.cc commands/status.cc commands/usage.cc commands/version.cc
-          commands/run.cc commands/snapshot.cc commands/status.cc
+          commands/run.cc commands/snapshot.cc commands/status.cc commands/usage.cc
+          commands/version.cc
           config/config.cc config/config_resources.cc config/listen_address.cc
           config/settings.cc config/yaml.cc
           daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/answers.cc
@@ -38,13 +38,13 @@ vfio_agent_library(agent
           outlets/nfd.cc outlets/nfd_file.cc outlets/status.cc outlets/status_book.cc
           outlets/status_text.cc
           privileges/privileges.cc privileges/rights.cc
-          usage/complete.cc usage/help_text.cc usage/manual.cc usage/node_words.cc
-          usage/shell_scripts.cc usage/suggest.cc
           snapshot/additions.cc snapshot/facts_to_take.cc snapshot/frames.cc
           snapshot/mask_cgroup.cc snapshot/mask_command_line.cc snapshot/mask_config_space.cc
-          snapshot/mask_path.cc snapshot/mask_text.cc snapshot/masker.cc snapshot/masks.cc
+          snapshot/mask_kubelet.cc snapshot/mask_path.cc snapshot/mask_text.cc snapshot/masker.cc snapshot/masks.cc
           snapshot/pack.cc snapshot/recording.cc snapshot/replay_root.cc snapshot/snapshot.cc
           snapshot/take.cc snapshot/unpack.cc snapshot/write_file.cc
+          usage/complete.cc usage/help_text.cc usage/manual.cc usage/node_words.cc
+          usage/shell_scripts.cc usage/suggest.cc
           work/child.cc work/executor.cc work/group_lock.cc work/inquiry.cc work/job.cc
           work/jobs.cc work/journal.cc work/one_shot.cc work/override_reader.cc
           work/record_text.cc work/use_reader.cc work/work.cc

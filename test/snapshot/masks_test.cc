@@ -60,7 +60,7 @@ TEST_CASE("serial numbers and what the firmware says of the machine are dropped"
         "sys/devices/pci0000:00/0000:01:00.0/nvme/nvme0/nvme0n1/wwid",
         "sys/devices/pci0000:00/0000:01:00.0/vpd", "sys/class/dmi/id/product_uuid",
         "sys/devices/virtual/dmi/id/board_serial", "sys/firmware/dmi/tables/DMI",
-        "proc/4242/cmdline", "proc/4242/environ"}) {
+        "proc/4242/environ"}) {
     CAPTURE(path);
     CHECK(Masked(path, "S64HNE0R\n").empty());
   }
@@ -242,7 +242,8 @@ TEST_CASE("a record of the journal stays one, with the boot's other id", "[snaps
 }
 
 TEST_CASE("ids are found in every other text too", "[snapshot]") {
-  CHECK(Masked("etc/some/file", "at ec:0d:9a:11:22:33, 1b2c3d4e-0000-1111-2222-333344445555.") ==
+  CHECK(Masked("etc/modprobe.d/file",
+               "at ec:0d:9a:11:22:33, 1b2c3d4e-0000-1111-2222-333344445555.") ==
         "at 00:00:00:00:00:01, 00000000-0000-0000-0000-000000000001.");
   // Addresses of PCI functions, ids and ranges of memory are none.
   for (const char* text :
@@ -250,6 +251,39 @@ TEST_CASE("ids are found in every other text too", "[snapshot]") {
         "0x00000000a0000000 0x00000000a0ffffff 0x0000000000040200", "fe:ed:fa:ce"}) {
     CHECK(Masked("sys/devices/x/resource", text) == text);
   }
+}
+
+TEST_CASE("of the kubelet only what bears on devices and swap is kept", "[snapshot]") {
+  CHECK(Masked(
+            "proc/77/cmdline",
+            std::string("/usr/bin/kubelet\0--config=/var/lib/kubelet/config.yaml\0--node-ip=10.1.2."
+                        "3\0--fail-swap-on\0false\0--kubeconfig\0/etc/secret\0",
+                        124)) ==
+        std::string("kubelet\0--config=/var/lib/kubelet/config.yaml\0--fail-swap-on=false\0", 73));
+  CHECK(Masked("proc/78/cmdline", std::string("python3\0--config=/home/ada/x\0", 30)).empty());
+  CHECK(Masked("var/lib/kubelet/kubeadm-flags.env",
+               "KUBELET_KUBEADM_ARGS=\"--root-dir=/data/kubelet --node-ip=10.1.2.3\"\n") ==
+        "--root-dir=/data/kubelet\n");
+  CHECK(Masked("usr/lib/systemd/system/kubelet.service",
+               "[Service]\nEnvironment=TOKEN=s3cret\nExecStart=/usr/bin/kubelet "
+               "--fail-swap-on=false\n") == "--fail-swap-on=false\n");
+  CHECK(
+      Masked(
+          "var/lib/kubelet/config.yaml",
+          "kind: KubeletConfiguration\nclusterDNS:\n- 10.96.0.10\nfailSwapOn: false\nmemorySwap:\n"
+          "  swapBehavior: NoSwap\nstaticPodPath: /etc/x\ncpuManagerPolicy: static\n") ==
+      "kind: KubeletConfiguration\nfailSwapOn: false\nmemorySwap:\n  swapBehavior: NoSwap\n"
+      "cpuManagerPolicy: static\n");
+  CHECK(Masked("etc/kubernetes/kubelet/config.json",
+               R"({"kind": "K", "clusterDNS": ["10.96.0.10"], "failSwapOn": false})") ==
+        "{\n \"kind\": \"K\",\n \"failSwapOn\": false\n}\n");
+  CHECK(Masked("var/lib/kubelet/cpu_manager_state",
+               R"({"policyName":"static","entries":{"5ec0":{"app":"1-2"}}})") ==
+        "{\n \"policyName\": \"static\"\n}\n");
+  CHECK(Masked("var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
+               R"({"Data":{"PodDeviceEntries":[{"PodUID":"5ec0"}]}})") == "{}\n");
+  // What is broken stays broken.
+  CHECK(Masked("var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", "{\"Da") == "{\n");
 }
 
 TEST_CASE("names below sys that have an id in them have another one", "[snapshot]") {

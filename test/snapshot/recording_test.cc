@@ -99,11 +99,14 @@ TEST_CASE("of processes only what was asked about is kept", "[snapshot]") {
     for (const char* pid : {"7", "8"}) {
       CHECK(TreeDir::Open(tree, "proc/" + std::string(pid) + "/fd")->List().ok());
     }
-    CHECK(tree.ReadText("proc/8/comm").ok());
+    for (const char* path : {"proc/7/comm", "proc/8/comm"}) CHECK(tree.ReadText(path).ok());
+    CHECK(tree.ReadLink("proc/8/fd/3").ok());
+    CHECK_FALSE(tree.ReadText("proc/8/cgroup").ok());  // asked of those that are meant
   });
   CHECK(recording.items.contains("proc/8/comm"));
   CHECK_FALSE(recording.items.contains("proc/7"));
-  CHECK_FALSE(recording.items.contains("proc/8/fd/3"));
+  CHECK_FALSE(recording.items.contains("proc/7/comm"));
+  CHECK_FALSE(recording.items.contains("proc/8/fd/3"));  // no device
 }
 
 TEST_CASE("the process that takes the snapshot is not in it", "[snapshot]") {
