@@ -10,6 +10,7 @@
 #include "agent/daemon/signals.h"
 #include "agent/exit_code.h"
 #include "agent/log.h"
+#include "agent/snapshot/replay_root.h"
 #include "agent/terminal.h"
 #include "agent/usage/help_text.h"
 #include "agent/usage/suggest.h"
@@ -212,7 +213,7 @@ Invocation MakeInvocation(const Parsed& parsed) {
   return invocation;
 }
 
-int RunWithSession(const Invocation& invocation, const Command& command) {
+int RunBelowRoot(const Invocation& invocation, const Command& command) {
   if (command.holds_signals) HoldSignals();
   const absl::StatusOr<std::unique_ptr<Session>> session = Session::Open(invocation);
   if (!session.ok()) {
@@ -222,6 +223,10 @@ int RunWithSession(const Invocation& invocation, const Command& command) {
   const Settings& settings = (*session)->settings();
   SetUpLog(settings.log_level, settings.log_format);
   return command.with_session(**session);
+}
+
+int RunWithSession(Invocation invocation, const Command& command) {
+  return WithRoot(invocation, [&] { return RunBelowRoot(invocation, command); });
 }
 
 // --help: of whatever was named so far.

@@ -28,6 +28,9 @@ constexpr OptionRow kWatch = {.name = "watch",
                               .letter = 'w',
                               .help = "again whenever something has changed, until Ctrl-C",
                               .set = [](Invocation& i, const std::string&) { i.watch = true; }};
+constexpr OptionRow kForce = {.name = "force",
+                              .help = "replace the file where it is there",
+                              .set = [](Invocation& i, const std::string&) { i.force = true; }};
 constexpr OptionRow kMan = {.name = "man",
                             .help = "print the man page, for man -l",
                             .set = [](Invocation& i, const std::string&) { i.man = true; }};
@@ -52,6 +55,7 @@ constexpr std::array<OptionRow, 1> kStatusOptions = {kWatch};
 constexpr std::array<OptionRow, 1> kExplainOptions = {kExitCode};
 constexpr std::array<OptionRow, 1> kKubevirtOptions = {kDiff};
 constexpr std::array<OptionRow, 2> kTopologyOptions = {kGuest, kPictureOutput};
+constexpr std::array<OptionRow, 1> kSnapshotOptions = {kForce};
 constexpr std::array<OptionRow, 1> kHelpOptions = {kMan};
 
 constexpr std::array<ExampleRow, 2> kRunExamples = {{
@@ -90,10 +94,19 @@ constexpr std::array<ExampleRow, 2> kStatusExamples = {{
     {"vfio-agent status", "units, pods, registrations, writes under way"},
     {"vfio-agent status -o wide", "with all reasons in full"},
 }};
+constexpr std::array<ExampleRow, 2> kDoctorExamples = {{
+    {"vfio-agent doctor", "why this node offers nothing"},
+    {"vfio-agent doctor -o json", "for scripts: every check with its state"},
+}};
 constexpr std::array<ExampleRow, 3> kTopologyExamples = {{
     {"vfio-agent topology", "how far GPUs, NICs and drives are from each other"},
     {"vfio-agent topology -o svg > node.svg", "the same as a picture"},
     {"vfio-agent topology --guest libvirt 1b:00.0", "a guest's layout that keeps it"},
+}};
+constexpr std::array<ExampleRow, 3> kSnapshotExamples = {{
+    {"vfio-agent snapshot node.tar.gz", "what the report of a problem needs"},
+    {"vfio-agent snapshot - > node.tar.gz", "from a pod, by kubectl exec"},
+    {"vfio-agent plan --root node.tar.gz", "what would happen on that node, asked elsewhere"},
 }};
 constexpr std::array<ExampleRow, 1> kCheckExamples = {{
     {"vfio-agent config check --config new.yaml", "before it goes into the ConfigMap"},
@@ -115,7 +128,7 @@ constexpr std::array<ExampleRow, 2> kHelpExamples = {{
 
 constexpr ArgumentRow kSelectors = {.kind = "SELECTOR", .most = kMany, .help = kSelectorHelp};
 
-constexpr std::array<Command, 15> kCommands = {{
+constexpr std::array<Command, 17> kCommands = {{
     {.name = "run",
      .summary = "the daemon: bind what the plan says, serve the kubelet",
      .manual = "SIGTERM and SIGINT end it within 2 seconds and leave devices bound, unless "
@@ -166,6 +179,14 @@ constexpr std::array<Command, 15> kCommands = {{
      .examples = kExplainExamples,
      .exit_codes = "0123",
      .with_session = ExplainCommand},
+    {.name = "doctor",
+     .summary = "what is wrong with this node, from the processor up to KubeVirt, and what to do",
+     .manual = "Each check with what was read and the remedy. The lowest layer where a check fails is "
+               "named as the likely cause of what fails above it. Warnings do not change the exit "
+               "code.",
+     .examples = kDoctorExamples,
+     .exit_codes = "0123",
+     .with_session = DoctorCommand},
     {.name = "topology",
      .summary = "how far GPUs, NICs, NVSwitches and NVMe drives are from each other",
      .manual = "The grades are NCCL's: PIX, PXB, PHB, NODE, SYS. With --guest the PCIe layout of a "
@@ -193,6 +214,15 @@ constexpr std::array<Command, 15> kCommands = {{
      .options = kStatusOptions,
      .examples = kStatusExamples,
      .with_session = StatusCommand},
+    {.name = "snapshot",
+     .summary = "write what the program reads of the node to a file, for the report of a problem",
+     .manual = "A tar.gz, with serial numbers, addresses, host names and the like masked, and what "
+               "could not be read. Any command takes it as its --root, on any machine. The same "
+               "facts give the same bytes.",
+     .argument = {.kind = "FILE", .least = 1, .most = 1, .help = "the file (-: standard output)"},
+     .options = kSnapshotOptions,
+     .examples = kSnapshotExamples,
+     .with_session = SnapshotCommand},
     {.name = "config check",
      .summary = "validate the configuration",
      .manual = "Each error with file, line, column and the key's path.",

@@ -19,6 +19,7 @@ int KubevirtCommand(Session& session);
 int StatusCommand(Session& session);
 int TopologyCommand(Session& session);
 int DoctorCommand(Session& session);
+int SnapshotCommand(Session& session);
 int ConfigCheckCommand(Session& session);
 int ConfigShowCommand(Session& session);
 // These need no configuration and no root.
@@ -48,6 +49,8 @@ absl::StatusOr<std::vector<const GroupPlan*>> FindTargets(
 // Of a unit: the pods that have it, else `reason`. "team/vm", and `wide` "pod team/vm (container
 // compute)".
 std::string WhoOrWhy(const std::vector<PodClaim>& pods, const std::string& reason, bool wide);
+// What decides of the configuration, in the file's own form.
+Json PolicyToJson(const Config& config);
 // Model name or "".
 std::string ModelOf(const Picture& picture, const PciDevice& device);
 

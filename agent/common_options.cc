@@ -28,7 +28,9 @@ constexpr std::array<OptionRow, 6> kCommon = {{
      .variable = true},
     {.name = "root",
      .value = "DIR",
-     .help = "read DIR/sys, DIR/proc and DIR/dev instead of the host's",
+     .help =
+         "read DIR/sys, DIR/proc and DIR/dev instead of the host's; a file is a snapshot, which "
+         "is unpacked below TMPDIR for as long as the command runs",
      .set = [](Invocation& invocation, const std::string& dir) { invocation.root = dir; },
      .fallback = "/",
      .variable = true},

@@ -5,6 +5,7 @@
 #include "agent/work/group_lock.h"
 #include "iommu/naming.h"
 #include "sysfs/clock.h"
+#include "sysfs/paths.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -76,7 +77,7 @@ void Session::LookUpNames(const NodeFacts& facts, std::vector<std::string>& note
 }
 
 Journal Session::OpenJournal() const {
-  const auto boot_id = tree_.ReadText("proc/sys/kernel/random/boot_id");
+  const auto boot_id = tree_.ReadText(kBootId);
   return Journal(settings_.state_dir, boot_id.ok() ? *boot_id : "");
 }
 

@@ -29,6 +29,7 @@ struct Invocation {
   std::vector<std::string> arguments;        // SELECTOR…, ADDRESS, what to list
   bool all = false;                          // plan, list: unselected groups too
   bool exit_code = false;                    // plan, explain: tell by the exit code
+  bool force = false;                        // snapshot: replace the file
   std::optional<std::string> diff;           // kubevirt: the file to compare with; "-": stdin
   bool watch = false;                        // list, status: again and again
   bool man = false;                          // help: as a man page

@@ -36,6 +36,8 @@ class ConfigReader {
   absl::StatusOr<ConfigImage> Read(const PciAddress& address, const TreeDir& dir);
 
  private:
+  absl::StatusOr<ConfigImage> ReadUnwatched(const PciAddress& address, const TreeDir& dir);
+
   const Tree& tree_;
   std::unique_ptr<pci_access, void (*)(pci_access*)> access_;
   std::vector<std::byte> buffer_;

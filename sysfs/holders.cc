@@ -47,12 +47,41 @@ bool HasName(std::string_view path, const std::string& name) {
          rest[rest.size() - name.size() - 1] == '/';
 }
 
+std::string FdPath(int pid, const std::string& descriptor) {
+  return absl::StrFormat("proc/%d/fd/%s", pid, descriptor);
+}
+
+// "c 195:0": what a recorded tree has in place of the device that a descriptor is open on.
+std::string NodeText(const Target& target) {
+  return absl::StrFormat("%c %d:%d", target.block ? 'b' : 'c', ::major(*target.number),
+                         ::minor(*target.number));
+}
+
+bool ParseNode(std::string_view text, Target& target) {
+  if (!text.starts_with("c ") && !text.starts_with("b ")) return false;
+  target.block = text.starts_with('b');
+  target.number = ParseDeviceNumber(text.substr(2));
+  return target.number.has_value();
+}
+
+// What a record says of the node that it was taken on.
+constexpr char kProcesses[] = "processes";
+constexpr char kDescriptors[] = "descriptors";
+
+bool IsHidden(const Tree& tree, const char* what) {
+  return tree.watch() != nullptr && tree.watch()->NoteOf(ReadKind::kHidden, what).has_value();
+}
+
+void TellHidden(const Tree& tree, const char* what) {
+  if (tree.watch() != nullptr) tree.watch()->Tell(ReadKind::kHidden, what, "yes");
+}
+
 // One walk over all processes.
 class Walk {
  public:
   Walk(const Tree& tree, const std::vector<DeviceNode>& nodes) : tree_(tree), nodes_(nodes) {
     found_.by_node.resize(nodes.size());
-    found_.complete = SeesAllProcesses(tree);
+    found_.complete = SeesAllProcesses(tree) && !IsHidden(tree, kDescriptors);
     by_name_ = std::ranges::any_of(nodes, [](const DeviceNode& n) { return !n.number; });
   }
 
@@ -63,6 +92,7 @@ class Walk {
       int pid = 0;
       if (absl::SimpleAtoi(name, &pid)) LookAt(pid);
     }
+    if (!found_.complete) TellHidden(tree_, kDescriptors);
     return std::move(found_);
   }
 
@@ -103,6 +133,10 @@ class Walk {
     const absl::StatusOr<std::string> name = NameOf(pid, descriptor);
     if (!name.ok() || !name->starts_with('/')) return std::nullopt;
     Target target{.name = *name};
+    if (tree_.watch() != nullptr) {
+      const auto known = tree_.watch()->NoteOf(ReadKind::kNode, FdPath(pid, descriptor));
+      if (known && ParseNode(*known, target)) return target;
+    }
     const absl::StatusOr<Fd> node = tree_.OpenAt(name->substr(1), O_PATH);
     struct stat file = {};
     if (node.ok() && ::fstat(node->get(), &file) == 0 &&
@@ -114,8 +148,7 @@ class Walk {
   }
 
   absl::StatusOr<std::string> NameOf(int pid, const std::string& descriptor) const {
-    absl::StatusOr<std::string> name =
-        tree_.ReadLink(absl::StrFormat("proc/%d/fd/%s", pid, descriptor));
+    absl::StatusOr<std::string> name = tree_.ReadLink(FdPath(pid, descriptor));
     if (name.ok()) name = WithoutDeleted(*std::move(name));
     return name;
   }
@@ -126,13 +159,16 @@ class Walk {
       const bool numbers = node.number && target.number;
       const bool same = numbers ? *node.number == *target.number && node.block == target.block
                                 : HasName(target.name, node.name);
-      if (same) Add(i, pid, descriptor);
+      if (same) Add(i, pid, descriptor, target);
     }
   }
 
-  void Add(size_t node, int pid, const std::string& descriptor) {
+  void Add(size_t node, int pid, const std::string& descriptor, const Target& target) {
     std::vector<Holder>& holders = found_.by_node[node];
     if (!holders.empty() && holders.back().pid == pid) return;
+    if (tree_.watch() != nullptr && target.number) {
+      tree_.watch()->Tell(ReadKind::kNode, FdPath(pid, descriptor), NodeText(target));
+    }
     const absl::StatusOr<std::string> command =
         tree_.ReadText(absl::StrFormat("proc/%d/comm", pid));
     const absl::StatusOr<std::string> cgroup =
@@ -169,9 +205,13 @@ std::optional<dev_t> ParseDeviceNumber(std::string_view text) {
 
 // The first process namespace has a fixed number (PROC_PID_INIT_INO, include/linux/proc_ns.h).
 bool SeesAllProcesses(const Tree& tree) {
-  if (!tree.is_host()) return true;
-  const absl::StatusOr<std::string> name = tree.ReadLink("proc/self/ns/pid");
-  return name.ok() && *name == "pid:[4026531836]";
+  bool all = !IsHidden(tree, kProcesses);
+  if (tree.is_host()) {
+    const absl::StatusOr<std::string> name = tree.ReadLink("proc/self/ns/pid");
+    all = name.ok() && *name == "pid:[4026531836]";
+  }
+  if (!all) TellHidden(tree, kProcesses);
+  return all;
 }
 
 NodeHolders FindHolders(const Tree& tree, const std::vector<DeviceNode>& nodes) {

@@ -40,12 +40,13 @@ struct NodeHolders {
 std::optional<dev_t> ParseDeviceNumber(std::string_view text);
 
 // False where this process is not in the machine's first process namespace: proc/1 is then some
-// container's. True for roots other than "/", which are taken as they are.
+// container's. True for roots other than "/", which are taken as they are, but for a record that
+// says otherwise of its node.
 bool SeesAllProcesses(const Tree& tree);
 
 // Looks through proc/*/fd once for all `nodes`. On the host a descriptor is known by its device
-// number, whatever its name and mount namespace; below another root by the number of the node that
-// its name leads to there, else by the name from "/dev/" on.
+// number, whatever its name and mount namespace; below another root by the number that a record has
+// of it or of the node that its name leads to there, else by the name from "/dev/" on.
 NodeHolders FindHolders(const Tree& tree, const std::vector<DeviceNode>& nodes);
 
 // The nodes that open `group`: its own, and its members' cdevs.

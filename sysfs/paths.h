@@ -14,6 +14,7 @@ inline constexpr char kDriversProbe[] = "sys/bus/pci/drivers_probe";
 inline constexpr char kGroupsDir[] = "sys/kernel/iommu_groups";
 inline constexpr char kIommuClassDir[] = "sys/class/iommu";
 inline constexpr char kCommandLine[] = "proc/cmdline";
+inline constexpr char kBootId[] = "proc/sys/kernel/random/boot_id";
 inline constexpr char kKernelRelease[] = "proc/sys/kernel/osrelease";
 inline constexpr char kNoiommuParameter[] = "sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
 inline constexpr char kDenylistParameter[] = "sys/module/vfio_pci/parameters/disable_denylist";

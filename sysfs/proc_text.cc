@@ -41,8 +41,10 @@ absl::StatusOr<std::string> ReadToEnd(int fd, std::string_view name, size_t limi
 }
 
 absl::StatusOr<std::string> ReadProcText(const Tree& tree, std::string_view path, size_t limit) {
-  ASSIGN_OR_RETURN(const Fd fd, tree.OpenAt(path, O_RDONLY | O_NOCTTY | O_NONBLOCK));
-  return ReadToEnd(fd.get(), path, limit);
+  return Watched(tree.watch(), ReadKind::kText, path, [&]() -> absl::StatusOr<std::string> {
+    ASSIGN_OR_RETURN(const Fd fd, tree.OpenUnwatched(path, O_RDONLY | O_NOCTTY | O_NONBLOCK));
+    return ReadToEnd(fd.get(), path, limit);
+  });
 }
 
 std::vector<std::string_view> Lines(std::string_view text) { return SplitAny(text, "\n"); }

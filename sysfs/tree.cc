@@ -19,6 +19,7 @@ namespace vfio_agent {
 namespace {
 
 constexpr int kOpenAttempts = 10'000;
+constexpr size_t kReplayLimit = size_t{16} * 1024 * 1024;
 
 // Reads to the end, at most `limit` bytes; `name` is for messages.
 absl::StatusOr<std::string> ReadAll(int fd, std::string_view name, size_t limit) {
@@ -82,13 +83,35 @@ absl::StatusOr<std::vector<Entry>> ListFd(int fd, std::string_view name) {
 
 }  // namespace
 
-absl::StatusOr<Tree> Tree::Open(const std::string& root) {
+absl::StatusOr<Tree> Tree::OpenRecorded(const std::string& root, Recorder recorder,
+                                        const Replay& known) {
   Fd dir(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!dir.valid()) return ErrnoStatus(absl::StrFormat("open root %s", root));
-  return Tree(root, std::move(dir));
+  Tree tree(root, std::move(dir));
+  ASSIGN_OR_RETURN(Replay replay, tree.ReadReplay());
+  replay.failures.insert(known.failures.begin(), known.failures.end());
+  if (recorder.end || replay != Replay()) {
+    tree.watch_ = std::make_shared<const Watch>(std::move(replay), std::move(recorder));
+  }
+  return tree;
+}
+
+absl::StatusOr<Tree> Tree::Open(const std::string& root) { return OpenRecorded(root, {}, {}); }
+
+absl::StatusOr<Replay> Tree::ReadReplay() const {
+  if (is_host()) return Replay();
+  const absl::StatusOr<Fd> file = OpenUnwatched(kReplayFile, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+  if (absl::IsNotFound(file.status())) return Replay();
+  if (!file.ok()) return file.status();
+  ASSIGN_OR_RETURN(const std::string text, ReadAll(file->get(), kReplayFile, kReplayLimit));
+  return ParseReplay(text);
 }
 
 absl::StatusOr<Fd> Tree::OpenAt(std::string_view path, int flags) const {
+  return Watched(watch(), ReadKind::kOpen, path, [&] { return OpenUnwatched(path, flags); });
+}
+
+absl::StatusOr<Fd> Tree::OpenUnwatched(std::string_view path, int flags) const {
   const std::string name(path);
   if (name.empty() || name.front() == '/') {
     return absl::InvalidArgumentError(absl::StrFormat("not a path below the root: '%s'", name));
@@ -110,15 +133,21 @@ absl::StatusOr<Fd> Tree::OpenAt(std::string_view path, int flags) const {
 }
 
 absl::StatusOr<std::string> Tree::ReadText(std::string_view path, size_t limit) const {
-  ASSIGN_OR_RETURN(const Fd fd, OpenAt(path, O_RDONLY | O_NOCTTY | O_NONBLOCK));
-  return ReadAll(fd.get(), path, limit);
+  return Watched(watch(), ReadKind::kText, path, [&]() -> absl::StatusOr<std::string> {
+    ASSIGN_OR_RETURN(const Fd fd, OpenUnwatched(path, O_RDONLY | O_NOCTTY | O_NONBLOCK));
+    return ReadAll(fd.get(), path, limit);
+  });
 }
 
 absl::StatusOr<std::string> Tree::ReadLink(std::string_view path) const {
+  return Watched(watch(), ReadKind::kLink, path, [&] { return TargetOf(path); });
+}
+
+absl::StatusOr<std::string> Tree::TargetOf(std::string_view path) const {
   const std::string name(path);
   const size_t slash = name.rfind('/');
   if (slash == std::string::npos) return LinkTarget(dir_.get(), name.c_str());
-  ASSIGN_OR_RETURN(const Fd dir, OpenAt(name.substr(0, slash), O_PATH | O_DIRECTORY));
+  ASSIGN_OR_RETURN(const Fd dir, OpenUnwatched(name.substr(0, slash), O_PATH | O_DIRECTORY));
   absl::StatusOr<std::string> target = LinkTarget(dir.get(), name.c_str() + slash + 1);
   if (!target.ok()) return Annotate(target.status(), name);
   return target;
@@ -130,8 +159,12 @@ absl::StatusOr<std::string> Tree::ReadLinkName(std::string_view path) const {
 }
 
 absl::StatusOr<std::vector<std::string>> Tree::List(std::string_view path) const {
-  ASSIGN_OR_RETURN(const Fd fd, OpenAt(path, O_RDONLY | O_DIRECTORY));
-  ASSIGN_OR_RETURN(const std::vector<Entry> entries, ListFd(fd.get(), path));
+  ASSIGN_OR_RETURN(
+      const std::vector<Entry> entries,
+      Watched(watch(), ReadKind::kList, path, [&]() -> absl::StatusOr<std::vector<Entry>> {
+        ASSIGN_OR_RETURN(const Fd fd, OpenUnwatched(path, O_RDONLY | O_DIRECTORY));
+        return ListFd(fd.get(), path);
+      }));
   std::vector<std::string> names;
   names.reserve(entries.size());
   for (const Entry& entry : entries) names.push_back(entry.name);
@@ -143,14 +176,25 @@ bool Tree::Exists(std::string_view path) const { return OpenAt(path, O_PATH).ok(
 
 absl::StatusOr<TreeDir> TreeDir::Open(const Tree& tree, std::string_view path) {
   ASSIGN_OR_RETURN(Fd fd, tree.OpenAt(path, O_RDONLY | O_DIRECTORY));
-  return TreeDir(std::move(fd));
+  TreeDir dir(std::move(fd));
+  if (tree.watch() != nullptr) {
+    dir.watch_ = tree.watch_;
+    dir.path_ = path;
+  }
+  return dir;
+}
+
+std::string TreeDir::PathOf(const char* name) const {
+  return watch_ == nullptr ? std::string() : path_ + "/" + name;
 }
 
 absl::StatusOr<std::string> TreeDir::ReadText(const char* name) const {
-  const Fd fd(
-      ::openat(dir_.get(), name, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
-  if (!fd.valid()) return ErrnoStatus(absl::StrFormat("open %s", name));
-  return ReadAll(fd.get(), name, 4096);
+  return Watched(watch_.get(), ReadKind::kText, PathOf(name), [&]() -> absl::StatusOr<std::string> {
+    const Fd fd(
+        ::openat(dir_.get(), name, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
+    if (!fd.valid()) return ErrnoStatus(absl::StrFormat("open %s", name));
+    return ReadAll(fd.get(), name, 4096);
+  });
 }
 
 absl::StatusOr<std::string> TreeDir::RealPath() const {
@@ -158,10 +202,14 @@ absl::StatusOr<std::string> TreeDir::RealPath() const {
 }
 
 absl::StatusOr<std::string> TreeDir::ReadLinkName(const char* name) const {
-  ASSIGN_OR_RETURN(const std::string target, LinkTarget(dir_.get(), name));
+  ASSIGN_OR_RETURN(const std::string target, Watched(watch_.get(), ReadKind::kLink, PathOf(name),
+                                                     [&] { return LinkTarget(dir_.get(), name); }));
   return LastComponent(target);
 }
 
-absl::StatusOr<std::vector<Entry>> TreeDir::List() const { return ListFd(dir_.get(), "device"); }
+absl::StatusOr<std::vector<Entry>> TreeDir::List() const {
+  return Watched(watch_.get(), ReadKind::kList, path_,
+                 [&] { return ListFd(dir_.get(), "device"); });
+}
 
 }  // namespace vfio_agent

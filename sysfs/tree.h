@@ -6,25 +6,25 @@
 // inside the root (openat2, RESOLVE_IN_ROOT): none can lead out of it. Const and thread-safe.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "sysfs/fd.h"
+#include "sysfs/watch.h"
 
 namespace vfio_agent {
 
-// One entry of a directory listing.
-struct Entry {
-  std::string name;
-  bool is_link = false;
-};
-
 class Tree {
  public:
-  // Opens `root`. NotFound / PermissionDenied as the kernel says.
+  // Opens `root`. NotFound / PermissionDenied as the kernel says. Where the root is a record of
+  // another node (kReplayFile), what was not readable there is not readable here.
   static absl::StatusOr<Tree> Open(const std::string& root);
+  // The same, and tells `recorder` of every read; what `known` has is answered from it.
+  static absl::StatusOr<Tree> OpenRecorded(const std::string& root, Recorder recorder,
+                                           const Replay& known);
 
   // Whole text of one file, one trailing newline removed. OutOfRange above `limit` bytes (the
   // default is a page, the most an attribute can have); never truncated.
@@ -47,11 +47,25 @@ class Tree {
   const std::string& root() const { return root_; }
   bool is_host() const { return root_ == "/"; }
 
+  // Null for an ordinary tree. Who reads below the root by other means than this class asks and
+  // tells it.
+  const Watch* watch() const { return watch_.get(); }
+
  private:
+  friend class TreeDir;
+  friend absl::StatusOr<std::string> ReadProcText(const Tree& tree, std::string_view path,
+                                                  size_t limit);
+
   Tree(std::string root, Fd dir) : root_(std::move(root)), dir_(std::move(dir)) {}
+
+  // Without the watch.
+  absl::StatusOr<Fd> OpenUnwatched(std::string_view path, int flags) const;
+  absl::StatusOr<std::string> TargetOf(std::string_view path) const;
+  absl::StatusOr<Replay> ReadReplay() const;
 
   std::string root_;
   Fd dir_;
+  std::shared_ptr<const Watch> watch_;
 };
 
 // One directory of a Tree, held open: for many small files of one device. Attributes that are
@@ -73,7 +87,11 @@ class TreeDir {
 
  private:
   explicit TreeDir(Fd dir) : dir_(std::move(dir)) {}
+  std::string PathOf(const char* name) const;
+
   Fd dir_;
+  std::shared_ptr<const Watch> watch_;  // the tree's
+  std::string path_;                    // empty without a watch
 };
 
 }  // namespace vfio_agent

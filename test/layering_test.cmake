@@ -24,6 +24,7 @@ endforeach()
 # libpci, libudev, libkmod, spdlog, yaml-cpp and CLI11: one place each.
 foreach(one "pci/pci.h|sysfs/config_space.cc" "libudev.h|sysfs/uevents.cc"
             "libkmod.h|sysfs/module_loader.cc" "spdlog/|agent/log.cc" "CLI/|agent/command_line.cc"
+            "archive.h|agent/snapshot/(un)?pack.cc" "archive_entry.h|agent/snapshot/(un)?pack.cc"
             "civetweb.h|agent/outlets/metrics_http.cc")
   string(REPLACE "|" ";" pair "${one}")
   list(GET pair 0 header)

@@ -54,15 +54,10 @@ void Put(Json& document, const std::string& key, const std::string& value) {
 
 }  // namespace
 
-int ConfigCheckCommand(Session& session) {
-  std::cout << session.config().file_name << ": valid\n";
-  return kExitDone;
-}
-
-int ConfigShowCommand(Session& session) {
-  const Policy& policy = session.config().policy;
+Json PolicyToJson(const Config& config) {
+  const Policy& policy = config.policy;
   Json document = {{"apiVersion", "vfio-agent/v1"},
-                   {"mode", session.config().passthrough ? "vm-passthrough" : "container"}};
+                   {"mode", config.passthrough ? "vm-passthrough" : "container"}};
   Json resources = Json::array();
   for (const ResourceRule& rule : policy.resources) resources.push_back(RuleToJson(rule));
   document["resources"] = resources;
@@ -70,6 +65,16 @@ int ConfigShowCommand(Session& session) {
   Json overrides = Json::array();
   for (const PciAddress& address : policy.guard_override) overrides.push_back(address.ToString());
   document["guard"]["override"] = overrides;
+  return document;
+}
+
+int ConfigCheckCommand(Session& session) {
+  std::cout << session.config().file_name << ": valid\n";
+  return kExitDone;
+}
+
+int ConfigShowCommand(Session& session) {
+  Json document = PolicyToJson(session.config());
   for (const auto& [key, setting] : ResolveSettings(session.Sources())) {
     Put(document, key, setting.value);
   }

@@ -6,7 +6,7 @@ vfio_agent_library(sysfs
           device_walk.cc display_use.cc holders.cc host_firmware.cc host_memory.cc host_modules.cc host_processes.cc
           iommu_facts.cc module_facts.cc module_loader.cc
           network_use.cc node_facts.cc node_watch.cc pci_device.cc proc_text.cc process_use.cc storage_use.cc
-          uevents.cc use.cc
+          uevents.cc use.cc watch.cc
   PUBLIC vfio_agent_absl
   PRIVATE PkgConfig::libpci PkgConfig::libudev ${CMAKE_DL_LIBS})
 vfio_agent_library(iommu
@@ -33,6 +33,8 @@ vfio_agent_library(agent
           commands/bind.cc commands/common.cc commands/config.cc commands/doctor.cc commands/explain.cc
           commands/kubevirt.cc commands/list.cc commands/plan.cc commands/release.cc
           commands/run.cc commands/status.cc commands/topology.cc
+          commands/run.cc commands/snapshot.cc commands/status.cc commands/usage.cc
+          commands/version.cc
           config/config.cc config/config_resources.cc config/listen_address.cc
           config/settings.cc config/yaml.cc
           daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/answers.cc
@@ -51,6 +53,11 @@ vfio_agent_library(agent
           outlets/nfd.cc outlets/nfd_file.cc outlets/status.cc outlets/status_book.cc
           outlets/status_text.cc
           privileges/privileges.cc privileges/rights.cc
+          snapshot/additions.cc snapshot/facts_to_take.cc snapshot/frames.cc
+          snapshot/mask_cgroup.cc snapshot/mask_command_line.cc snapshot/mask_config_space.cc
+          snapshot/mask_kubelet.cc snapshot/mask_path.cc snapshot/mask_text.cc snapshot/masker.cc snapshot/masks.cc
+          snapshot/pack.cc snapshot/recording.cc snapshot/replay_root.cc snapshot/snapshot.cc
+          snapshot/take.cc snapshot/unpack.cc snapshot/write_file.cc
           usage/complete.cc usage/help_text.cc usage/manual.cc usage/node_words.cc
           usage/shell_scripts.cc usage/suggest.cc
           topology/document.cc topology/dot.cc topology/drawing.cc topology/guest.cc
@@ -60,6 +67,7 @@ vfio_agent_library(agent
           work/jobs.cc work/journal.cc work/one_shot.cc work/override_reader.cc
           work/record_text.cc work/use_reader.cc work/work.cc
   PUBLIC vfio_agent::deviceplugin nlohmann_json::nlohmann_json ${vfio_agent_yaml_archive}
+         ${vfio_agent_archive_archive}
          ZLIB::ZLIB spdlog::spdlog_header_only fmt::fmt-header-only CLI11::CLI11)
 
 # The version: looked up with each build, see Version.cmake.

@@ -1,0 +1,81 @@
+#include "agent/snapshot/additions.h"
+
+#include "absl/strings/str_format.h"
+#include "agent/commands.h"
+#include "iommu/naming.h"
+#include "sysfs/device_walk.h"
+#include "sysfs/proc_text.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+// Without the first slash: below a root.
+std::string InRoot(std::string_view path) { return std::string(path.substr(1)); }
+
+std::optional<uint16_t> IdAt(const Recording& recording, const std::string& path) {
+  const auto found = recording.items.find(path);
+  if (found == recording.items.end()) return std::nullopt;
+  std::string_view text = found->second.text;
+  if (text.size() < 6 || !text.starts_with("0x")) return std::nullopt;
+  const std::optional<uint64_t> id = ParseNumber(text.substr(2, 4), 16);
+  return id ? std::optional(static_cast<uint16_t>(*id)) : std::nullopt;
+}
+
+std::set<DeviceId> IdsOf(const Recording& recording) {
+  constexpr std::string_view kVendor = "/vendor";
+  std::set<DeviceId> ids;
+  for (const auto& [path, item] : recording.items) {
+    if (!path.ends_with(kVendor)) continue;
+    const std::string dir = path.substr(0, path.size() - kVendor.size());
+    const auto vendor = IdAt(recording, path), device = IdAt(recording, dir + "/device");
+    if (vendor && device) ids.emplace(*vendor, *device);
+  }
+  return ids;
+}
+
+std::string ConfigToText(const Session& session) {
+  Json document = PolicyToJson(session.config());
+  document["kubelet"]["iommufd"] = session.settings().iommufd;
+  return DumpYaml(document);
+}
+
+void AddJournal(const Session& session, Additions& additions, std::vector<std::string>& missing) {
+  std::vector<Journal::Unreadable> unreadable;
+  const absl::StatusOr<Records> records = session.OpenJournal().Read(unreadable);
+  if (!records.ok()) missing.push_back("journal: " + Message(records.status()));
+  for (const Journal::Unreadable& file : unreadable) {
+    missing.push_back(absl::StrFormat("journal: %s: %s", NameOf(file.path), file.why));
+  }
+  for (const auto& [address, record] : records.ok() ? *records : Records()) {
+    additions[absl::StrFormat("%s/devices/%s.json", InRoot(kDefaultStateDir), address.ToString())] =
+        RecordToText(record);
+  }
+}
+
+}  // namespace
+
+std::string ModelNamesToText(const ModelNames& names) {
+  std::string text;
+  std::optional<uint16_t> vendor;
+  for (const auto& [id, name] : names) {
+    if (vendor != id.first) text += absl::StrFormat("%04x  Vendor\n", id.first);
+    vendor = id.first;
+    text += absl::StrFormat("\t%04x  %s\n", id.second, name);
+  }
+  return text;
+}
+
+Additions TakeAdditions(const Session& session, const Recording& recording,
+                        std::vector<std::string>& missing) {
+  Additions additions;
+  additions[InRoot(kDefaultConfigFile)] = ConfigToText(session);
+  absl::Status error;
+  const ModelNames names = FindModelNames(session.settings().pci_ids, IdsOf(recording), error);
+  if (error.ok()) additions[InRoot(kDefaultPciIds)] = ModelNamesToText(names);
+  if (!error.ok()) missing.push_back("model names: " + Message(error));
+  AddJournal(session, additions, missing);
+  return additions;
+}
+
+}  // namespace vfio_agent

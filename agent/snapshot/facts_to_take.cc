@@ -1,0 +1,66 @@
+#include "agent/snapshot/facts_to_take.h"
+
+#include <array>
+
+#include "sysfs/config_space.h"
+#include "sysfs/module_facts.h"
+#include "sysfs/node_facts.h"
+#include "sysfs/paths.h"
+#include "sysfs/tree.h"
+#include "sysfs/use.h"
+
+namespace vfio_agent {
+namespace {
+
+NodeFacts Facts(const Tree& tree) {
+  ConfigReader config(tree);
+  absl::StatusOr<NodeFacts> facts = TakeNodeFacts(tree, config, ReadModuleFacts(tree));
+  // The error is in the record as well, and the replay's own answer.
+  return facts.ok() ? *std::move(facts) : NodeFacts();
+}
+
+void TakeNode(const Tree& tree) { Facts(tree); }
+
+// The kernel lets a group be opened once, which tells of processes that cannot be seen. Opening
+// one, if only for a moment, could keep a guest from it: only where it must be.
+void TryGroups(const Tree& tree, const NodeFacts& facts) {
+  for (const PciDevice& device : facts.devices) {
+    const bool given = device.driver && device.driver->find("vfio") != std::string::npos;
+    if (given && device.group) IsGroupOpen(tree, *device.group);
+  }
+}
+
+// As if every group were to be bound or released.
+void TakeUse(const Tree& tree) {
+  const NodeFacts facts = Facts(tree);
+  std::vector<PciAddress> devices;
+  for (const PciDevice& device : facts.devices) devices.push_back(device.address);
+  std::vector<int> groups;
+  for (const auto& [group, unused] : facts.groups) groups.push_back(group);
+  const UseFacts use = ReadUse(tree, facts, devices, groups);
+  if (!use.processes_known) TryGroups(tree, facts);
+}
+
+// Each waits for its device's lock.
+void TakeOverrides(const Tree& tree) {
+  const absl::StatusOr<std::vector<std::string>> names = tree.List(kDevicesDir);
+  for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+    const absl::StatusOr<PciAddress> address = PciAddress::Parse(name);
+    if (address.ok()) tree.ReadText(OverridePath(*address)).IgnoreError();
+  }
+}
+
+void TakeBoot(const Tree& tree) { tree.ReadText(kBootId).IgnoreError(); }
+
+constexpr std::array kFacts = std::to_array<FactToTake>({
+    {"devices and groups", TakeNode, absl::Seconds(5)},
+    {"who uses what", TakeUse, absl::Seconds(5)},
+    {"driver overrides", TakeOverrides, absl::Milliseconds(500)},
+    {"boot", TakeBoot, absl::Seconds(5)},
+});
+
+}  // namespace
+
+std::span<const FactToTake> FactsToTake() { return kFacts; }
+
+}  // namespace vfio_agent
