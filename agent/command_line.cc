@@ -131,8 +131,13 @@ std::string StrangeWord(const Parsed& parsed) {
   const std::string shown = Printable(word);
   if (word.starts_with('-')) {
     const std::string name = word.substr(0, word.find('='));
+    const std::vector<std::string> known = OptionNames(parsed.command);
+    if (std::ranges::count(known, name) > 0) {
+      return absl::StrFormat("%s is an option of %s: it stands behind that word", name,
+                             NameOf(parsed.command));
+    }
     return absl::StrFormat("%s has no option '%s'%s", NameOf(parsed.command), shown,
-                           DidYouMean(name, OptionNames(parsed.command)));
+                           DidYouMean(name, known));
   }
   if (parsed.command != nullptr) {
     return absl::StrFormat("%s takes no word '%s'", NameOf(parsed.command), shown);

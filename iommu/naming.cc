@@ -26,6 +26,15 @@ std::string Trim(std::string_view text) {
   return std::string(text);
 }
 
+// A name is shown on terminals: what could steer one becomes '?'. The resource name is the same.
+std::string WithoutControls(std::string name) {
+  for (char& c : name) {
+    if (Space(c)) c = ' ';
+    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = '?';
+  }
+  return name;
+}
+
 // Cuts both ends down to what the kubelet lets a name begin and end with.
 std::string TrimToAlnum(std::string name) {
   while (!name.empty() && !Alnum(name.back())) name.pop_back();
@@ -72,7 +81,7 @@ ModelNames ParseModelNames(std::istream& text, const std::set<DeviceId>& ids) {
       uint16_t device = 0;
       const std::string_view rest(line);
       if (!ParseId(rest.substr(1), device) || !ids.contains({vendor, device})) continue;
-      names.emplace(DeviceId{vendor, device}, Trim(rest.substr(5)));
+      names.emplace(DeviceId{vendor, device}, WithoutControls(Trim(rest.substr(5))));
     }
   }
   return names;

@@ -39,7 +39,9 @@ void Redraw(const std::string& text) {
 void Show(Watching::Form form, const std::string& before, const std::string& now) {
   if (form == Watching::Form::kRedraw) {
     Redraw(now);
-  } else if (form == Watching::Form::kDocuments || before.empty()) {
+  } else if (form == Watching::Form::kYaml) {
+    std::cout << "---\n" << now;  // the mark between documents
+  } else if (form == Watching::Form::kJson || before.empty()) {
     std::cout << now;
   } else if (const std::string changes = ChangedLines(before, now); !changes.empty()) {
     std::cout << TimeOfDay() << "\n" << changes;
@@ -50,7 +52,8 @@ void Show(Watching::Form form, const std::string& before, const std::string& now
 }  // namespace
 
 Watching::Form WatchFormFor(Output output) {
-  if (IsDocument(output)) return Watching::Form::kDocuments;
+  if (output == Output::kJson) return Watching::Form::kJson;
+  if (output == Output::kYaml) return Watching::Form::kYaml;
   return IsTerminal(STDOUT_FILENO) ? Watching::Form::kRedraw : Watching::Form::kLines;
 }
 

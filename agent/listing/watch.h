@@ -12,7 +12,7 @@ namespace vfio_agent {
 
 struct Watching {
   // How it is shown: a terminal is drawn anew; otherwise lines follow, or whole documents.
-  enum class Form { kRedraw, kLines, kDocuments };
+  enum class Form { kRedraw, kLines, kJson, kYaml };
   Form form = Form::kLines;
   absl::Duration pause;
   std::function<std::string()> answer;  // what is wrong as text too: watching goes on

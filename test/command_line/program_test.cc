@@ -27,7 +27,8 @@ TEST_CASE("what is misspelt ends with 2, and with a suggestion on standard error
       Row{{"list", "grups"},
           "list: 'grups' is none of devices|groups|resources; did you mean "
           "'groups'?"},
-      Row{{"bind", "--all"}, "bind has no option '--all'"});
+      Row{{"bind", "--all"}, "bind has no option '--all'"},
+      Row{{"--all", "list"}, "--all is an option of list: it stands behind that word"});
   CAPTURE(row.words);
   const ProgramResult result = RunAgent(row.words);
   CHECK(result.exit_code == 2);

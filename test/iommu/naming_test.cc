@@ -94,6 +94,16 @@ TEST_CASE("NAME-05: the same device id of another vendor does not give its name"
   CHECK(ResourceName({}, card, {}, names) == "nvidia.com/GM204GL_TESLA_M6");
 }
 
+TEST_CASE("control characters of the list never reach a terminal, nor the resource name",
+          "[iommu]") {
+  const ModelNames names =
+      ReadIds("10de  NVIDIA Corporation\n\t13f3  GM204GL\x1b]0;owned\a\v[Tesla M6]\r\n",
+              {{0x10de, 0x13f3}});
+  CHECK(names.at({0x10de, 0x13f3}) == "GM204GL?]0;owned? [Tesla M6]");
+  const PciDevice card = Function("0000:05:00.0", 5, "", "10de:13f3", 0x030200);
+  CHECK(ResourceName({}, card, {}, names) == "nvidia.com/GM204GL0OWNED_TESLA_M6");
+}
+
 TEST_CASE("NAME-07: the variable is spelled as KubeVirt spells it, hyphens stay", "[iommu]") {
   const auto [resource, variable] = GENERATE(table<std::string, std::string>({
       {"nvidia.com/tesla-t4", "PCI_RESOURCE_NVIDIA_COM_TESLA-T4"},
