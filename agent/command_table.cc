@@ -181,9 +181,10 @@ constexpr std::array<Command, 17> kCommands = {{
      .with_session = ExplainCommand},
     {.name = "doctor",
      .summary = "what is wrong with this node, from the processor up to KubeVirt, and what to do",
-     .manual = "Each check with what was read and the remedy. The lowest layer where a check fails is "
-               "named as the likely cause of what fails above it. Warnings do not change the exit "
-               "code.",
+     .manual =
+         "Each check with what was read and the remedy. The lowest layer where a check fails is "
+         "named as the likely cause of what fails above it. Warnings do not change the exit "
+         "code.",
      .examples = kDoctorExamples,
      .exit_codes = "0123",
      .with_session = DoctorCommand},
