@@ -13,58 +13,56 @@ vfio_agent_library(iommu
   SOURCES acs_quirks.cc action.cc apply.cc code.cc condition.cc custody.cc distance.cc guards.cc isolation.cc members.cc
           naming.cc nvlink.cc plan.cc record.cc release.cc relocation.cc resources.cc rules.cc selector.cc steps.cc tenancy.cc
   PUBLIC vfio_agent::sysfs)
-vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto health.proto pluginregistration.proto podresources_v1.proto
-  status.proto)
+vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto health.proto outline.proto
+  pluginregistration.proto podresources_v1.proto reflection.proto status.proto)
 vfio_agent_library(deviceplugin
-  SOURCES offer.cc indexed_offer.cc device_list.cc allocate.cc ledger.cc verify.cc preferred.cc published.cc
-          watch_stream.cc service.cc server.cc channel.cc register_call.cc registration.cc
-          kubelet_watch.cc listener.cc pod_resources.cc registry_service.cc stale_sockets.cc
-          timer_engine.cc quiet_grpc.cc status_client.cc status_message.cc status_server.cc plugin.cc plugins.cc unix_server.cc versions.cc
-          timer_engine.cc quiet_grpc.cc socket_probe.cc status_client.cc status_message.cc status_server.cc plugin.cc plugins.cc unix_server.cc
+  SOURCES allocate.cc channel.cc descriptors.cc device_list.cc health_watch.cc indexed_offer.cc
+          kubelet_watch.cc ledger.cc listener.cc offer.cc plugin.cc plugins.cc pod_resources.cc
+          preferred.cc published.cc quiet_grpc.cc reflection_stream.cc register_call.cc
+          registration.cc registry_service.cc server.cc service.cc socket_probe.cc stale_sockets.cc
+          status_client.cc status_message.cc status_server.cc timer_engine.cc unix_server.cc
+          verify.cc versions.cc watch_stream.cc
   PUBLIC vfio_agent::iommu vfio_agent::proto)
+vfio_agent_descriptors(vfio_agent_deviceplugin FILES health.proto reflection.proto status.proto)
 vfio_agent_library(agent
-  SOURCES command_line.cc command_table.cc common_options.cc explanation.cc files.cc json.cc log.cc pci_class.cc session.cc
-          table.cc terminal.cc yaml_dump.cc
-          commands/bind.cc commands/common.cc commands/config.cc commands/explain.cc
-          commands/kubevirt.cc commands/list.cc commands/plan.cc commands/release.cc
-          commands/run.cc commands/status.cc commands/usage.cc commands/version.cc
-  SOURCES command_line.cc files.cc json.cc log.cc pci_class.cc session.cc
-          table.cc yaml_dump.cc
-          commands/bind.cc commands/common.cc commands/config.cc commands/doctor.cc commands/explain.cc
-          commands/kubevirt.cc commands/list.cc commands/plan.cc commands/release.cc
-          commands/run.cc commands/status.cc commands/topology.cc
-          commands/run.cc commands/snapshot.cc commands/status.cc commands/usage.cc
-          commands/version.cc
-          config/config.cc config/config_resources.cc config/listen_address.cc
-          config/settings.cc config/yaml.cc
-          daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/answers.cc
-          daemon/counts.cc daemon/daemon_lock.cc daemon/event.cc daemon/loop.cc
-          daemon/outlets.cc daemon/plugin_report.cc daemon/privileges_report.cc daemon/report.cc daemon/retries.cc
-          daemon/signals.cc daemon/tenant_watch.cc daemon/throttle.cc daemon/transitions.cc
-          explain/document.cc explain/explanation.cc explain/text.cc explain/words.cc
+  SOURCES command_line.cc command_table.cc common_options.cc files.cc json.cc log.cc
+          pci_class.cc session.cc session_reload.cc table.cc terminal.cc yaml_dump.cc
+          commands/bind.cc commands/common.cc commands/config.cc commands/doctor.cc
+          commands/explain.cc commands/kubevirt.cc commands/list.cc commands/plan.cc
+          commands/release.cc commands/run.cc commands/snapshot.cc commands/status.cc
+          commands/topology.cc commands/usage.cc commands/version.cc
+          config/config.cc config/config_resources.cc config/config_watch.cc
+          config/listen_address.cc config/settings.cc config/yaml.cc
+          daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/agent_reload.cc
+          daemon/answers.cc daemon/config_report.cc daemon/counts.cc daemon/daemon_lock.cc
+          daemon/event.cc daemon/job_report.cc daemon/log_limit.cc daemon/loop.cc daemon/outlets.cc
+          daemon/plan_change.cc daemon/plugin_report.cc daemon/privileges_report.cc daemon/report.cc
+          daemon/retries.cc daemon/signals.cc daemon/tenant_watch.cc daemon/throttle.cc
+          daemon/transitions.cc
           doctor/checks_agent.cc doctor/checks_devices.cc doctor/checks_host.cc
           doctor/checks_kubelet.cc doctor/checks_machine.cc doctor/checks_modules.cc
           doctor/diagnosis.cc doctor/facts.cc doctor/kubelet_config.cc doctor/kubelet_facts.cc
           doctor/kubelet_saved.cc doctor/report.cc
+          explain/document.cc explain/explanation.cc explain/text.cc explain/words.cc
           kubevirt/diff.cc kubevirt/file.cc kubevirt/kubevirt.cc kubevirt/machine.cc
           kubevirt/text.cc
           listing/changes.cc listing/tables.cc listing/watch.cc
           outlets/cdi.cc outlets/cdi_files.cc outlets/metrics.cc outlets/metrics_http.cc
-          outlets/nfd.cc outlets/nfd_file.cc outlets/status.cc outlets/status_book.cc
-          outlets/status_text.cc
+          outlets/metrics_text.cc outlets/nfd.cc outlets/nfd_file.cc outlets/status.cc
+          outlets/status_book.cc outlets/status_text.cc
           privileges/privileges.cc privileges/rights.cc
-          snapshot/additions.cc snapshot/facts_to_take.cc snapshot/frames.cc
-          snapshot/mask_cgroup.cc snapshot/mask_command_line.cc snapshot/mask_config_space.cc
-          snapshot/mask_kubelet.cc snapshot/mask_path.cc snapshot/mask_text.cc snapshot/masker.cc snapshot/masks.cc
+          snapshot/additions.cc snapshot/facts_to_take.cc snapshot/frames.cc snapshot/mask_cgroup.cc
+          snapshot/mask_command_line.cc snapshot/mask_config_space.cc snapshot/mask_kubelet.cc
+          snapshot/mask_path.cc snapshot/mask_text.cc snapshot/masker.cc snapshot/masks.cc
           snapshot/pack.cc snapshot/recording.cc snapshot/replay_root.cc snapshot/snapshot.cc
           snapshot/take.cc snapshot/unpack.cc snapshot/write_file.cc
-          usage/complete.cc usage/help_text.cc usage/manual.cc usage/node_words.cc
-          usage/shell_scripts.cc usage/suggest.cc
           topology/document.cc topology/dot.cc topology/drawing.cc topology/guest.cc
           topology/kubevirt.cc topology/libvirt.cc topology/markup.cc topology/svg.cc
           topology/text.cc topology/topology.cc
-          work/child.cc work/executor.cc work/group_lock.cc work/inquiry.cc work/job.cc
-          work/jobs.cc work/journal.cc work/one_shot.cc work/override_reader.cc
+          usage/complete.cc usage/help_text.cc usage/manual.cc usage/node_words.cc
+          usage/shell_scripts.cc usage/suggest.cc
+          work/child.cc work/executor.cc work/group_lock.cc work/holders_now.cc work/inquiry.cc
+          work/job.cc work/jobs.cc work/journal.cc work/one_shot.cc work/override_reader.cc
           work/record_text.cc work/use_reader.cc work/work.cc
   PUBLIC vfio_agent::deviceplugin nlohmann_json::nlohmann_json ${vfio_agent_yaml_archive}
          ${vfio_agent_archive_archive}
