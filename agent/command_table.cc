@@ -132,8 +132,9 @@ constexpr std::array<Command, 17> kCommands = {{
     {.name = "run",
      .summary = "the daemon: bind what the plan says, serve the kubelet",
      .manual = "SIGTERM and SIGINT end it within 2 seconds and leave devices bound, unless "
-               "--on-exit says otherwise; SIGHUP makes it read the configuration again. A second "
-               "one waits until the first has ended, and touches nothing before.",
+               "--on-exit says otherwise. A configuration that changes is read again by itself, "
+               "and in any case at SIGHUP. A second one waits until the first has ended, and "
+               "touches nothing before.",
      .examples = kRunExamples,
      .with_session = RunCommand,
      .holds_signals = true},

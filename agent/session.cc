@@ -11,11 +11,6 @@
 namespace vfio_agent {
 namespace {
 
-absl::StatusOr<Settings> SettingsOf(const Invocation& invocation, const Config& config) {
-  return MakeSettings(
-      {.flags = invocation.flags, .file = config.settings, .file_name = config.file_name});
-}
-
 void AddClaims(const PodClaims& more, PodClaims& claims) {
   std::vector<PodClaim> all;
   std::ranges::set_union(claims.list, more.list, std::back_inserter(all));
@@ -28,6 +23,7 @@ Session::Session(Invocation invocation, Config config, Settings settings, Tree t
     : invocation_(std::move(invocation)),
       config_(std::move(config)),
       settings_(std::move(settings)),
+      started_(ResolveSettings(Sources())),
       tree_(std::move(tree)),
       reader_(tree_),
       modules_(ReadModuleFacts(tree_)) {
@@ -38,7 +34,9 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const Invocation& invocat
   absl::StatusOr<Config> config = ReadConfig(invocation.config_file);
   // Whatever is wrong with a file that was named, the command line is what to mend.
   if (!config.ok()) return absl::InvalidArgumentError(config.status().message());
-  ASSIGN_OR_RETURN(Settings settings, SettingsOf(invocation, *config));
+  ASSIGN_OR_RETURN(Settings settings, MakeSettings({.flags = invocation.flags,
+                                                    .file = config->settings,
+                                                    .file_name = config->file_name}));
   ASSIGN_OR_RETURN(Tree tree, Tree::Open(invocation.root));
   return std::unique_ptr<Session>(
       new Session(invocation, *std::move(config), std::move(settings), std::move(tree)));
@@ -46,21 +44,6 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const Invocation& invocat
 
 SettingSources Session::Sources() const {
   return {.flags = invocation_.flags, .file = config_.settings, .file_name = config_.file_name};
-}
-
-absl::Status Session::Reload() {
-  ASSIGN_OR_RETURN(Config config, ReadConfig(invocation_.config_file));
-  ASSIGN_OR_RETURN(Settings settings, SettingsOf(invocation_, config));
-  // What is open stays where it is: the journal and its locks, the plugins' sockets.
-  settings.state_dir = settings_.state_dir;
-  settings.device_plugin_dir = settings_.device_plugin_dir;
-  config_ = std::move(config);
-  settings_ = std::move(settings);
-  config_.policy.iommufd = settings_.iommufd;
-  modules_ = ReadModuleFacts(tree_);
-  fatal_before_.clear();  // what an operator has seen and taken care of
-  looked_up_.clear();     // names found once stay: a resource must not change its name under a pod
-  return absl::OkStatus();
 }
 
 void Session::LookUpNames(const NodeFacts& facts, std::vector<std::string>& notes) {
@@ -81,11 +64,11 @@ Journal Session::OpenJournal() const {
   return Journal(settings_.state_dir, boot_id.ok() ? *boot_id : "");
 }
 
-void Session::AddOthersAtWork(const std::set<int>& locked, Picture& picture) const {
+void Session::AddOthersAtWork(Picture& picture) const {
   Question& question = picture.plan.question;
   std::set<int>& elsewhere = picture.custody.underway.elsewhere;
   for (const int group : question.groups) {
-    if (locked.contains(group) || IsGroupLocked(settings_.state_dir, group)) {
+    if (picture.locked.contains(group) || IsGroupLocked(settings_.state_dir, group)) {
       elsewhere.insert(group);
     }
   }
@@ -110,11 +93,11 @@ void Session::LookAtTenants(const NodeFacts& facts, const Wish& wish) {
   tenancy_->grants = look ? OpenGrants(grants, *tenancy_, looked) : grants;
 }
 
-absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes, Wish wish) {
+absl::StatusOr<Picture> Session::TakeFacts(std::vector<std::string>& notes, Wish& wish) {
   Picture picture;
   picture.custody.underway = std::move(wish.underway);
   // Before the facts: of a group whose job ends while they are taken they may be half old.
-  const std::set<int> locked = LockedGroups(settings_.state_dir);
+  picture.locked = LockedGroups(settings_.state_dir);
   // Before the facts: a record that says "done" is then never older than what it speaks of.
   absl::StatusOr<Records> records = OpenJournal().Read(picture.unreadable);
   if (records.ok()) picture.custody.records = *std::move(records);
@@ -128,13 +111,16 @@ absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes, Wish wish
   picture.custody.fatal_before = fatal_before_;
   LookAtTenants(picture.facts, wish);
   picture.custody.tenancy = tenancy_;
-  const auto plan = [&] {
-    return MakePlan(picture.facts, config_.policy, names_, picture.custody);
-  };
+  return picture;
+}
+
+void Session::PlanBy(const Policy& policy, const Wish& wish, Picture& picture) {
+  const auto plan = [&] { return MakePlan(picture.facts, policy, names_, picture.custody); };
+  picture.custody.inquiry.reset();
   picture.plan = plan();
-  AddOthersAtWork(locked, picture);
+  AddOthersAtWork(picture);
   const Question& question = picture.plan.question;
-  if (question.empty() && picture.custody.underway.elsewhere.empty()) return picture;
+  if (question.empty() && picture.custody.underway.elsewhere.empty()) return;
   if (!question.empty()) {
     picture.custody.inquiry =
         inquirer_.Ask(tree_, picture.facts, question, picture.custody, settings_);
@@ -143,6 +129,11 @@ absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes, Wish wish
     picture.answered = inquirer_.answered();
   }
   picture.plan = plan();
+}
+
+absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes, Wish wish) {
+  ASSIGN_OR_RETURN(Picture picture, TakeFacts(notes, wish));
+  PlanBy(config_.policy, wish, picture);
   return picture;
 }
 

@@ -56,6 +56,7 @@ struct Picture {
   ModelNames names;
   Custody custody;
   std::vector<Journal::Unreadable> unreadable;  // files of the journal
+  std::set<int> locked;  // groups that some process was at work on before the facts were taken
   bool answered = true;  // false where part of the inquiry was not: ask again soon
   Plan plan;
 };
@@ -71,8 +72,23 @@ class Session {
   const Tree& tree() const { return tree_; }
   SettingSources Sources() const;
 
-  // Reads the configuration anew; on an error everything stays as it was.
-  absl::Status Reload();
+  // A configuration that could take the place of the one in force.
+  struct Candidate {
+    Config config;
+    Settings settings;
+    std::vector<std::string> kept;  // keys whose new values count only after a restart
+  };
+  // The file as it is now, with flags and environment; nothing changes.
+  absl::StatusOr<Candidate> ReadAnew() const;
+  // What is planned for the node as it is now: by the configuration in force, and by `next`.
+  struct Prospect {
+    Plan before;
+    Plan after;
+  };
+  absl::StatusOr<Prospect> Foresee(const Candidate& next, Wish wish);
+  void Adopt(Candidate next);
+  // An operator has seen the fatal errors that were counted so far, and taken care of them.
+  void ForgiveErrors() { fatal_before_.clear(); }
 
   // Reads the whole node and plans for it; where the plan would write something, also who uses
   // what, and plans again. `notes` collects what deserves a line of log, such as an unreadable
@@ -104,6 +120,7 @@ class Session {
   Invocation invocation_;
   Config config_;
   Settings settings_;
+  const std::map<std::string, EffectiveSetting> started_;  // the settings of the start
   Tree tree_;
   ConfigReader reader_;
   ModuleFacts modules_;
@@ -115,7 +132,9 @@ class Session {
   std::vector<Grant> remembered_;
   Inquirer inquirer_;
 
-  void AddOthersAtWork(const std::set<int>& locked, Picture& picture) const;
+  absl::StatusOr<Picture> TakeFacts(std::vector<std::string>& notes, Wish& wish);
+  void PlanBy(const Policy& policy, const Wish& wish, Picture& picture);
+  void AddOthersAtWork(Picture& picture) const;
   void LookAtTenants(const NodeFacts& facts, const Wish& wish);
   void LookUpNames(const NodeFacts& facts, std::vector<std::string>& notes);
 };

@@ -104,6 +104,9 @@ struct AgentStatus {
   absl::Time started = absl::UnixEpoch();  // wall clock, to the millisecond
   bool kubelet = false;                    // its socket is there
   bool ready = false;  // the node was read, and every resource that has units is registered
+  // Who has the node, while this one waits for that; empty: nobody. Not for the status socket,
+  // which is that one's too.
+  std::string waits_for;
   std::vector<PluginStatus> plugins;
   // Never null. Shared, since it is the large part and changes with a picture only.
   std::shared_ptr<const NodeStatus> node = std::make_shared<const NodeStatus>();

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "deviceplugin/descriptors.h"
+#include "deviceplugin/health_watch.h"
+#include "deviceplugin/reflection_stream.h"
 #include "deviceplugin/status_message.h"
 #include "deviceplugin/unary_call.h"
 #include "deviceplugin/unix_server.h"
@@ -24,20 +27,25 @@ struct StatusServer::Running {
 
   absl::Status Listen(const std::string& path);
   void Serve(const QueueLease& queue);
+  HealthWatch::State StateOf(const std::string& service) const;
   grpc::Status Check(const health::HealthCheckRequest& request,
                      health::HealthCheckResponse& response) const;
 
   const Sources sources;
+  const Descriptors descriptors{ServedFiles()};
   wire::Status::AsyncService status_rpc;
   health::Health::AsyncService health_rpc;
+  ReflectionStream::Rpc reflection_rpc;
+  HealthWatch watch{health_rpc, [this](const std::string& service) { return StateOf(service); }};
   std::unique_ptr<UnixServer> server;  // ends before what it calls
 };
 
 absl::Status StatusServer::Running::Listen(const std::string& path) {
   ASSIGN_OR_RETURN(
-      server, UnixServer::Start(path, {.rpcs = {&status_rpc, &health_rpc},
+      server, UnixServer::Start(path, {.rpcs = {&status_rpc, &health_rpc, &reflection_rpc},
                                        .serve = [this](const QueueLease& queue) { Serve(queue); },
-                                       .turned_away = sources.turned_away}));
+                                       .turned_away = sources.turned_away,
+                                       .tick = [this] { return watch.Tick(); }}));
   return absl::OkStatus();
 }
 
@@ -55,16 +63,21 @@ void StatusServer::Running::Serve(const QueueLease& queue) {
        [this](const health::HealthCheckRequest& request, health::HealthCheckResponse& answer) {
          return Check(request, answer);
        }});
+  watch.Await(queue);
+  ReflectionStream::Await(reflection_rpc, queue, descriptors);
+}
+
+HealthWatch::State StatusServer::Running::StateOf(const std::string& service) const {
+  using Response = health::HealthCheckResponse;
+  if (!service.empty() && service != kService) return Response::SERVICE_UNKNOWN;
+  return sources.alive() ? Response::SERVING : Response::NOT_SERVING;
 }
 
 grpc::Status StatusServer::Running::Check(const health::HealthCheckRequest& request,
                                           health::HealthCheckResponse& response) const {
-  if (!request.service().empty() && request.service() != kService) {
-    return {grpc::StatusCode::NOT_FOUND, "no such service"};
-  }
-  response.set_status(sources.alive() ? health::HealthCheckResponse::SERVING
-                                      : health::HealthCheckResponse::NOT_SERVING);
-  return grpc::Status::OK;
+  response.set_status(StateOf(request.service()));
+  if (response.status() != health::HealthCheckResponse::SERVICE_UNKNOWN) return grpc::Status::OK;
+  return {grpc::StatusCode::NOT_FOUND, "no such service"};
 }
 
 StatusServer::StatusServer(std::unique_ptr<Running> running) : running_(std::move(running)) {}

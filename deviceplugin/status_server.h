@@ -1,4 +1,5 @@
-// StatusServer: tells on a unix socket what the running agent holds, and gRPC's health.
+// StatusServer: tells on a unix socket what the running agent holds, gRPC's health, and by
+// reflection how to ask.
 #pragma once
 
 #include <functional>
@@ -12,7 +13,8 @@
 
 namespace vfio_agent {
 
-// Not one of its threads runs while nobody asks. A QuietGrpc must be there, and outlive it.
+// Not one of its threads runs while nobody asks or watches. A QuietGrpc must be there, and outlive
+// it.
 class StatusServer {
  public:
   struct Sources {

@@ -3,6 +3,7 @@
 #include <grpcpp/server_builder.h>
 #include <grpcpp/server_posix.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -45,15 +46,22 @@ absl::Status UnixServer::Listen(const std::string& path) {
 }
 
 void UnixServer::HandleCalls() {
+  using Next = grpc::CompletionQueue::NextStatus;
   void* tag = nullptr;
   bool ok = false;
-  while (queue_->Next(&tag, &ok)) Completion::Proceed(tag, ok);
+  for (;;) {
+    const absl::Time until = services_.tick ? services_.tick() : absl::InfiniteFuture();
+    const Next next = queue_->AsyncNext(&tag, &ok, absl::ToChronoTime(until));
+    if (next == Next::SHUTDOWN) return;
+    if (next == Next::GOT_EVENT) Completion::Proceed(tag, ok);
+  }
 }
 
 void UnixServer::Shutdown(absl::Time deadline) {
   if (server_ == nullptr) return;
   listener_.reset();
-  server_->Shutdown(absl::ToChronoTime(deadline));
+  // gRPC takes a time before 1970, such as InfinitePast(), for one that never comes.
+  server_->Shutdown(absl::ToChronoTime(std::max(deadline, absl::UnixEpoch())));
   lease_.reset();
   thread_.join();  // ends with the last call
   server_.reset();

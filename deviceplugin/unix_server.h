@@ -24,6 +24,9 @@ class UnixServer {
     // Takes every call of theirs from the started server's queue.
     std::function<void(const QueueLease&)> serve;
     std::function<void(const RefusedPeer&)> turned_away;  // on a thread of the server's; or none
+    // After each call, and at the time that it said last; or none. On the thread that serves the
+    // queue, so that what it shares with the calls needs no lock.
+    std::function<absl::Time()> tick = nullptr;
   };
 
   // Listens before it returns. An error that comes of the socket has the errno (ErrnoOf).

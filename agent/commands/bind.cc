@@ -7,6 +7,7 @@
 #include "agent/exit_code.h"
 #include "agent/json.h"
 #include "agent/log.h"
+#include "agent/work/holders_now.h"
 #include "agent/work/one_shot.h"
 #include "agent/work/work.h"
 #include "sysfs/status.h"
@@ -65,10 +66,12 @@ Refusal Failure(const JobEvent& event, const Session& session) {
     failure.text = absl::StrFormat("step %d of %d, `%s`: %s", event.done + 1,
                                    event.job.actions.size(), ToShell(action), failure.text);
   }
-  Log(JobEnded(event, DriversNow(session.tree(), event.job),
-               event.undone      ? "what was moved is back"
-               : event.done == 0 ? "nothing was changed"
-                                 : "left as it is now"));
+  UseReader reader;
+  Log(JobEnded(event, {.now = DriversNow(session.tree(), event.job),
+                       .holder = HoldersNow(session.tree(), event, reader),
+                       .next = event.undone      ? "what was moved is back"
+                               : event.done == 0 ? "nothing was changed"
+                                                 : "left as it is now"}));
   return failure;
 }
 

@@ -11,6 +11,7 @@
 #include "agent/json.h"
 #include "agent/log.h"
 #include "agent/outlets/status.h"
+#include "agent/work/holders_now.h"
 #include "agent/work/one_shot.h"
 #include "agent/work/work.h"
 #include "deviceplugin/server.h"
@@ -137,7 +138,10 @@ std::vector<Line> Carry(std::vector<GroupRelease> releases, Session& session,
   }
   for (const JobEvent& event : RunJobs(std::move(jobs), session)) {
     if (event.status.ok()) continue;
-    Log(JobEnded(event, DriversNow(session.tree(), event.job), "left as it is"));
+    UseReader reader;
+    Log(JobEnded(event, {.now = DriversNow(session.tree(), event.job),
+                         .holder = HoldersNow(session.tree(), event, reader),
+                         .next = "left as it is"}));
     const auto line = std::ranges::find_if(
         lines, [&event](const Line& l) { return l.release.group == event.job.group; });
     // A holder that only the kernel knew of: refused like the others.

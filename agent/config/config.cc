@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <functional>
 
 #include "absl/strings/str_format.h"
 #include "agent/config/config_resources.h"
@@ -16,25 +18,6 @@ namespace vfio_agent {
 namespace {
 
 constexpr size_t kLargest = 1u << 20;
-
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (!fd.valid()) return ErrnoStatus(absl::StrFormat("open %s", path));
-  std::string text(kLargest + 1, '\0');
-  size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t n = ::read(fd.get(), text.data() + size, text.size() - size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoStatus(absl::StrFormat("read %s", path));
-    if (n == 0) break;
-    size += static_cast<size_t>(n);
-  }
-  if (size > kLargest) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s: longer than 1 MiB", path));
-  }
-  text.resize(size);
-  return text;
-}
 
 absl::Status ReadVersion(const YamlValue& value) {
   ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
@@ -106,6 +89,23 @@ absl::Status ReadRoot(const YamlValue& root, Config& config) {
 
 }  // namespace
 
+absl::StatusOr<std::string> ReadConfigText(const std::string& file) {
+  const Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!fd.valid()) return ErrnoStatus(absl::StrFormat("open %s", file));
+  std::string text;
+  std::array<char, 4096> part = {};
+  while (text.size() <= kLargest) {
+    const ssize_t n = ::read(fd.get(), part.data(), part.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(absl::StrFormat("read %s", file));
+    if (n == 0) return text;
+    text.append(part.data(), static_cast<size_t>(n));
+  }
+  return absl::InvalidArgumentError(absl::StrFormat("%s: longer than 1 MiB", file));
+}
+
+size_t FingerprintOf(const std::string& text) { return std::hash<std::string>()(text); }
+
 absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& file_name) {
   Config config{.file_name = file_name, .policy = DefaultPolicy()};
   ASSIGN_OR_RETURN(const YamlValue root, ParseYaml(text, file_name));
@@ -115,8 +115,12 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
 }
 
 absl::StatusOr<Config> ReadConfig(const std::string& file) {
-  const absl::StatusOr<std::string> text = ReadFile(file);
-  if (text.ok()) return ParseConfig(*text, file);
+  const absl::StatusOr<std::string> text = ReadConfigText(file);
+  if (text.ok()) {
+    ASSIGN_OR_RETURN(Config config, ParseConfig(*text, file));
+    config.fingerprint = FingerprintOf(*text);
+    return config;
+  }
   if (ErrnoOf(text.status()) == ENOENT && file == kDefaultConfigFile) {
     return Config{.file_name = "built-in defaults", .policy = DefaultPolicy()};
   }

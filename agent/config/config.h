@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,7 +17,14 @@ struct Config {
   Policy policy;
   std::map<std::string, std::string> settings;  // by key, for SettingSources::file
   bool passthrough = true;  // mode: vm-passthrough; false for container: nothing is offered
+  std::optional<size_t> fingerprint;  // of the file's text; nullopt: there was no file
 };
+
+// The file's text, up to 1 MiB.
+absl::StatusOr<std::string> ReadConfigText(const std::string& file);
+
+// What tells one text from another.
+size_t FingerprintOf(const std::string& text);
 
 // Reads `file`. A missing default file gives the built-in configuration; a missing other one is
 // an error. InvalidArgument: "config.yaml:3:5: resources[0].selekt: unknown key (known here: …)".

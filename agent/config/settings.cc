@@ -86,13 +86,13 @@ absl::Status SetListen(Settings& settings, const std::string& value) {
 
 constexpr std::array<SettingRow, 17> kRows = {{
     {"device-plugin-dir", "kubelet.devicePluginDir", kDefaultDevicePluginDir,
-     "the kubelet's device-plugin directory", SetPath<&Settings::device_plugin_dir>, "DIR"},
+     "the kubelet's device-plugin directory", SetPath<&Settings::device_plugin_dir>, "DIR", true},
     {"kubelet-root-dir", "kubelet.rootDir", "/var/lib/kubelet",
      "the kubelet's --root-dir: pod-resources/kubelet.sock below it tells which units pods have",
-     SetPath<&Settings::kubelet_root_dir>, "DIR"},
+     SetPath<&Settings::kubelet_root_dir>, "DIR", true},
     {"registration", "kubelet.registration", "socket",
      "how to register: socket (call kubelet.sock) or registry (be found in plugins_registry)",
-     SetRegistering, "socket|registry"},
+     SetRegistering, "socket|registry", true},
     {"iommufd", "kubelet.iommufd", "false", "hand out /dev/iommu with devices that have a cdev",
      SetFlag<&Settings::iommufd>, "true|false"},
     {"cdi-dir", "cdi.dir", "",
@@ -105,7 +105,7 @@ constexpr std::array<SettingRow, 17> kRows = {{
      "write node labels for NFD here: .../node-feature-discovery/features.d; empty: none",
      SetPathOrNone<&Settings::nfd_dir>, "DIR"},
     {"state-dir", "stateDir", kDefaultStateDir, "the journal of what was taken, and the locks",
-     SetPath<&Settings::state_dir>, "DIR"},
+     SetPath<&Settings::state_dir>, "DIR", true},
     {"pci-ids", "pciIds", kDefaultPciIds, "model names", SetPath<&Settings::pci_ids>, "FILE"},
     {"resync", "resync", "60s", "read everything anew at the latest after this long",
      SetDuration<&Settings::resync>, "DURATION"},
@@ -124,7 +124,7 @@ constexpr std::array<SettingRow, 17> kRows = {{
     {"log-format", "log.format", "text", "form of the log", SetLogFormat, "text|json"},
     {"metrics-listen", "metrics.listen", "127.0.0.1:9431",
      "serve /metrics, /healthz and /readyz over HTTP here, :PORT for all addresses; empty: nowhere",
-     SetListen, "ADDRESS:PORT"},
+     SetListen, "ADDRESS:PORT", true},
 }};
 
 }  // namespace
@@ -169,6 +169,20 @@ absl::StatusOr<Settings> MakeSettings(const SettingSources& sources) {
     }
   }
   return settings;
+}
+
+std::vector<std::string> KeepAtStart(const std::map<std::string, EffectiveSetting>& running,
+                                     const std::map<std::string, EffectiveSetting>& wanted,
+                                     Settings& next) {
+  std::vector<std::string> kept;
+  for (const SettingRow& row : kRows) {
+    if (!row.at_start) continue;
+    const std::string& value = running.at(row.key).value;
+    if (wanted.at(row.key).value == value) continue;
+    kept.emplace_back(row.key);
+    row.set(next, value).IgnoreError();  // it was good enough to begin with
+  }
+  return kept;
 }
 
 }  // namespace vfio_agent

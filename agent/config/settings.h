@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -49,6 +50,7 @@ struct SettingRow {
   const char* help;
   absl::Status (*set)(Settings& settings, const std::string& value);
   const char* value = "VALUE";  // "a|b" for one of these words, else what it is: "DIR", "DURATION"
+  bool at_start = false;  // what hangs on it is opened at the start, and stays as it is
 };
 std::span<const SettingRow> SettingRows();
 
@@ -71,5 +73,11 @@ std::map<std::string, EffectiveSetting> ResolveSettings(const SettingSources& so
 
 // InvalidArgument names the value, where it came from and what was expected.
 absl::StatusOr<Settings> MakeSettings(const SettingSources& sources);
+
+// Gives `next` the values that `running` began with where only those count, and names the keys
+// whose values differ. Both as ResolveSettings() has them.
+std::vector<std::string> KeepAtStart(const std::map<std::string, EffectiveSetting>& running,
+                                     const std::map<std::string, EffectiveSetting>& wanted,
+                                     Settings& next);
 
 }  // namespace vfio_agent

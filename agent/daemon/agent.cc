@@ -21,10 +21,6 @@ constexpr absl::Duration kKubeletYouth = absl::Seconds(30);
 // How soon what could not be written is tried again.
 constexpr absl::Duration kKeepAgain = absl::Seconds(10);
 
-Jobs::Limits LimitsOf(const Settings& settings) {
-  return {.step = settings.unbind_timeout, .node = settings.node_timeout};
-}
-
 // Where the kubelet's plugin watcher is to find us; "" where we call instead.
 std::string RegistryDir(const Settings& settings) {
   if (settings.registering == Registering::kSocket) return "";
@@ -41,28 +37,32 @@ Agent::Agent(Session& session)
             LimitsOf(session.settings())),
       answers_file_(session.settings().state_dir),
       outlets_(book_, [this] { loop_.Wake(); }),
-      retries_(static_cast<unsigned>(::getpid())) {}
+      retries_(static_cast<unsigned>(::getpid())),
+      config_watch_(session.invocation().config_file, session.config().fingerprint) {}
 
 // True once this is the only agent of the node; false where it was told to end before.
 bool Agent::TakeNode() {
   absl::Status status = lock_.TryTake();
   if (absl::IsUnavailable(status)) {
-    Log(AgentWaiting(lock_.holder()));
+    Say(AgentWaiting(lock_.holder()));
+    outlets_.OpenWaiting(session_.settings());
     loop_.Run([] { return MonotonicNow() + kLockPoll; },
               [&] {
                 status = lock_.TryTake();
+                book_.Waits(lock_.holder(), MonotonicNow());
+                SayNotes();
                 if (!absl::IsUnavailable(status)) loop_.Stop();
               });
   }
   if (terminated_) return false;
   // What is bound can be served all the same; nothing new is written without a journal.
-  if (!status.ok()) Log(Note(Message(status) + ": " + kStateRemedy));
+  if (!status.ok()) Say(Note(Message(status) + ": " + kStateRemedy));
   return true;
 }
 
 absl::Status Agent::Open() {
   absl::StatusOr<Answers> answers = answers_file_.Read();
-  if (!answers.ok()) Log(Note(Message(answers.status())));
+  if (!answers.ok()) Say(Note(Message(answers.status())));
   ledger_ = std::make_unique<Ledger>(answers.ok() ? *std::move(answers) : Answers());
   plugins_ =
       std::make_unique<Plugins>(Plugins::Options{.dir = session_.settings().device_plugin_dir,
@@ -73,6 +73,7 @@ absl::Status Agent::Open() {
   outlets_.Open(session_.settings());
   loop_.Watch(jobs_.fd(), [] {});  // Turn() polls the jobs
   loop_.Watch(plugins_->watch_fd(), [this] { plugins_->OnWatch(); });
+  loop_.Watch(config_watch_.fd(), [this] { config_watch_.Drain(MonotonicNow()); });
   loop_.Watch(nodes_.fd(), [this] {
     if (nodes_.Drain()) Ask("node");
   });
@@ -80,7 +81,7 @@ absl::Status Agent::Open() {
   if (!session_.tree().is_host()) return absl::OkStatus();
   absl::StatusOr<Uevents> uevents = Uevents::Open();
   if (!uevents.ok()) {
-    Log(UeventsUnavailable(Message(uevents.status())));
+    Say(UeventsUnavailable(Message(uevents.status())));
     return absl::OkStatus();
   }
   uevents_ = *std::move(uevents);
@@ -100,52 +101,44 @@ int Agent::Run() {
     status = Open();
   }
   if (!status.ok()) {
-    Log(ReadFailed(Message(status)));
+    Say(ReadFailed(Message(status)));
     return kExitFailed;
   }
-  Log(AgentStarted(session_));
+  Say(AgentStarted(session_));
   const std::vector<Lack> lacks = FindLacks(ReadPrivileges(session_.tree()));
-  if (!lacks.empty()) Log(PrivilegesMissing(lacks));
+  if (!lacks.empty()) Say(PrivilegesMissing(lacks));
   Tell();
   loop_.Run([this] { return Deadline(); }, [this] { Turn(); });
+  End();
+  for (const Event& event : lines_.Rest(MonotonicNow())) Log(event);
+  return exit_code_;
+}
+
+void Agent::End() {
   plugins_->Shutdown(kShutdown);
   session_.Remember(ledger_->Grants());
-  if (session_.settings().on_exit != OnExit::kRelease) return exit_code_;
+  if (session_.settings().on_exit != OnExit::kRelease) return;
   FinishJobs();
-  if (exit_code_ == kExitDone) {
-    WriteCdi({});  // what leads to devices goes before them
-    TellNfd("", {});
-  }
-  return exit_code_;
+  if (exit_code_ != kExitDone) return;
+  WriteCdi({});  // what leads to devices goes before them
+  TellNfd("", {});
 }
 
 void Agent::OnSignal() {
   const Signals::Seen seen = signals_.Take();
-  if (seen.reload) Reload();
+  if (seen.reload) Reload(true);
   if (!seen.terminate && !seen.interrupt) return;
   const bool keep = session_.settings().on_exit == OnExit::kKeep;
-  Log(AgentStopping(seen.terminate ? "SIGTERM" : "SIGINT",
+  Say(AgentStopping(seen.terminate ? "SIGTERM" : "SIGINT",
                     keep ? "devices stay bound" : "what nobody holds is released"));
   terminated_ = true;
   loop_.Stop();
 }
 
-void Agent::Reload() {
-  if (const absl::Status status = session_.Reload(); !status.ok()) {
-    book_.ConfigRead(false);
-    Log(ConfigRejected(Message(status)));
-    return;
-  }
-  book_.ConfigRead(true);
-  Log(ConfigReloaded(session_.config().file_name));
-  jobs_.SetLimits(LimitsOf(session_.settings()));
-  retries_.Reset();
-  Ask("reload");
-}
-
 absl::Time Agent::Deadline() const {
-  const absl::Time next = std::min(
-      {jobs_.NextDeadline(), plugins_->NextDeadline(), pictures_.Next(session_.settings().resync)});
+  const absl::Time next =
+      std::min({jobs_.NextDeadline(), plugins_->NextDeadline(),
+                pictures_.Next(session_.settings().resync), config_watch_.due(), lines_.due()});
   // A new picture will tell anew what is to be tried again.
   return pictures_.asked() ? next
                            : std::min({next, NextRetry(), look_again_, tenants_.due(), nfd_.due()});
@@ -154,6 +147,7 @@ absl::Time Agent::Deadline() const {
 void Agent::Turn() {
   absl::Time now = MonotonicNow();
   for (const JobEvent& event : jobs_.Poll(now)) OnJobEvent(event, now);
+  CheckConfig(now);
   // Nothing is tried again from an old picture.
   if (NextRetry() <= now) Ask("retry");
   if (look_again_ <= now) Ask("again");
@@ -173,8 +167,13 @@ void Agent::Ask(const char* trigger) {
   pictures_.Ask();
 }
 
+void Agent::SayNotes() {
+  for (const std::string& note : outlets_.TakeNotes()) Say(Note(note));
+}
+
 void Agent::Tell() {
-  for (const std::string& note : outlets_.TakeNotes()) Log(Note(note));
+  SayNotes();
+  for (const Event& event : lines_.Due(MonotonicNow())) Log(event);
   book_.Turned({.kubelet = plugins_->kubelet_present(),
                 .all_registered = plugins_->AllRegistered(),
                 .plugins = plugins_->Status(),
@@ -229,12 +228,13 @@ void Agent::KeepAnswers(absl::Time now) {
     return;
   }
   keep_again_ = now + kKeepAgain;
-  Log(Note(Message(status) + ": " + kStateRemedy));
+  Say(Note(Message(status) + ": " + kStateRemedy));
 }
 
 void Agent::Reconcile(absl::Time now) {
   const Wish wish = MakeWish(now);
   const std::string trigger = pictures_.asked() ? trigger_ : "resync";
+  config_watch_.Look(now);
   pictures_.Begin(now);
   work_.clear();
   std::vector<std::string> notes;
@@ -249,7 +249,7 @@ void Agent::Reconcile(absl::Time now) {
     if (wish.tenants != Wish::Tenants::kLast) LookedAtTenants(wish, *picture, now);
     looked_ = true;
   } else if (const std::string error = Message(picture.status()); error != last_read_error_) {
-    Log(ReadFailed(error));
+    Say(ReadFailed(error));
     last_read_error_ = error;
   }
 }
@@ -265,7 +265,7 @@ void Agent::StepPlugins(absl::Time now) {
   std::vector<std::string> given;
   for (const PluginEvent& event : plugins_->Step(now)) {
     book_.PluginSaw(event);
-    if (transitions_.IsNews(event)) Log(PluginSeen(event));
+    if (transitions_.IsNews(event)) Say(PluginSeen(event));
     if (event.kind == PluginEvent::Kind::kAllocated) {
       given.insert(given.end(), event.ids.begin(), event.ids.end());
     }
@@ -275,7 +275,7 @@ void Agent::StepPlugins(absl::Time now) {
     }
     if (event.kind != PluginEvent::Kind::kDirectoryReplaced) continue;
     // A mount in a pod goes on showing the old directory: only a new container sees the new one.
-    Log(AgentStopping("the kubelet's directory was replaced", "a restart sees the new one"));
+    Say(AgentStopping("the kubelet's directory was replaced", "a restart sees the new one"));
     exit_code_ = kExitFailed;
     loop_.Stop();
   }

@@ -8,8 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "agent/config/config_watch.h"
 #include "agent/daemon/answers.h"
 #include "agent/daemon/daemon_lock.h"
+#include "agent/daemon/log_limit.h"
 #include "agent/daemon/loop.h"
 #include "agent/daemon/outlets.h"
 #include "agent/daemon/retries.h"
@@ -22,11 +24,14 @@
 #include "agent/outlets/status_book.h"
 #include "agent/session.h"
 #include "agent/work/jobs.h"
+#include "agent/work/use_reader.h"
 #include "deviceplugin/plugins.h"
 #include "sysfs/node_watch.h"
 #include "sysfs/uevents.h"
 
 namespace vfio_agent {
+
+Jobs::Limits LimitsOf(const Settings& settings);
 
 class Agent {
  public:
@@ -43,8 +48,13 @@ class Agent {
   bool TakeNode();
   absl::Status Open();
   void OnSignal();
-  void Reload();
+  void CheckConfig(absl::Time now);
+  void Reload(bool asked);
+  size_t Foretell(const Session::Candidate& next);
+  void Say(Event event);
+  void SayNotes();
   void Turn();
+  void End();
   void Ask(const char* trigger);
   void Tell();
   absl::Time Deadline() const;
@@ -79,6 +89,7 @@ class Agent {
   std::optional<Uevents> uevents_;
   NodeWatch nodes_;
   Jobs jobs_;
+  UseReader uses_;  // who has the devices of a failed job open
   AnswersFile answers_file_;
   std::unique_ptr<Ledger> ledger_;
   uint64_t answers_kept_ = 0;  // the ledger's version that is on disk
@@ -90,6 +101,8 @@ class Agent {
   Transitions transitions_;
   Retries retries_;
   Throttle pictures_;
+  ConfigWatch config_watch_;
+  LogLimit lines_;
   const char* trigger_ = "start";  // what asked for the next picture first
   TenantWatch tenants_;
   absl::Time kubelet_grown_ = absl::InfinitePast();

@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "agent/daemon/agent.h"
 #include "agent/daemon/report.h"
-#include "agent/log.h"
+#include "agent/work/holders_now.h"
 #include "agent/work/work.h"
 #include "sysfs/clock.h"
 #include "sysfs/status.h"
@@ -54,13 +54,13 @@ bool Agent::StartJob(const Job& job, absl::Time now) {
   const absl::Status status = jobs_.Start(job, now);
   if (absl::IsUnavailable(status)) {
     // A child of the agent before this one, or somebody's bind: it ends by itself.
-    if (retries_.IsNews(job.group, "wait")) Log(Note(Message(status)));
+    if (retries_.IsNews(job.group, "wait")) Say(Note(Message(status)));
     retries_.Wait(job.group, now + kOtherAtWork);
     return false;
   }
   if (status.ok()) {
     const bool news = retries_.IsNews(job.group, "start") || !job.overruled.empty();
-    if (!job.actions.empty() && news) Log(JobStarted(job));
+    if (!job.actions.empty() && news) Say(JobStarted(job));
     return true;
   }
   OnJobEvent({.job = job,
@@ -78,7 +78,7 @@ void Agent::OnJobEvent(const JobEvent& event, absl::Time now) {
   std::string next = "group withdrawn until the kernel returns";
   if (event.kind == JobEvent::Kind::kFinished && event.status.ok()) {
     retries_.Succeeded(group);
-    if (event.job.actions.empty()) return Log(Recovered(event.job));
+    if (event.job.actions.empty()) return Say(Recovered(event.job));
   } else if (event.kind == JobEvent::Kind::kFinished) {
     const absl::Duration wait = retries_.Failed(group, now);
     next = absl::StrFormat("%stried again in %s", event.undone ? "put back; " : "",
@@ -87,7 +87,9 @@ void Agent::OnJobEvent(const JobEvent& event, absl::Time now) {
   }
   // The next tries say nothing as long as nothing else comes of them.
   if (!event.status.ok() && !retries_.IsNews(group, FailureOf(event))) return;
-  Log(JobEnded(event, DriversNow(session_.tree(), event.job), next));
+  Say(JobEnded(event, {.now = DriversNow(session_.tree(), event.job),
+                       .holder = HoldersNow(session_.tree(), event, uses_),
+                       .next = next}));
 }
 
 }  // namespace vfio_agent

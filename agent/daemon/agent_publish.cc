@@ -12,16 +12,20 @@
 
 namespace vfio_agent {
 
+void Agent::Say(Event event) {
+  if (const std::optional<Event> line = lines_.Admit(std::move(event), MonotonicNow())) Log(*line);
+}
+
 void Agent::Publish(const Picture& picture, const std::vector<std::string>& notes) {
   SetAside(picture);
-  for (const Event& event : transitions_.Compare(picture, notes)) Log(event);
+  for (const Event& event : transitions_.Compare(picture, notes)) Say(event);
   const Settings& settings = session_.settings();
   const Tenancy& tenancy = *picture.custody.tenancy;
   std::vector<Offer> offers = MakeOffers(
       picture.plan, picture.facts,
       looked_ ? offers_ : OffersOfPods(tenancy.claims, ledger_->answers()),
       {.iommufd = settings.iommufd, .cdi_names = settings.cdi_names}, &tenancy, MonotonicNow());
-  for (const Event& event : Transitions::CompareOffers(offers_, offers)) Log(event);
+  for (const Event& event : Transitions::CompareOffers(offers_, offers)) Say(event);
   offers_ = std::move(offers);
   WriteCdi(offers_);
   plugins_->Set(offers_);
@@ -37,7 +41,7 @@ void Agent::Publish(const Picture& picture, const std::vector<std::string>& note
 // Before the kubelet is told: a runtime may look for a unit as soon as it can be given.
 void Agent::WriteCdi(const std::vector<Offer>& offers) {
   for (const std::string& problem : cdi_.Update(session_.settings().cdi_dir, offers)) {
-    Log(CdiFailed(problem));
+    Say(CdiFailed(problem));
   }
 }
 
@@ -45,7 +49,7 @@ void Agent::TellNfd(const std::string& dir, const NfdLabels& labels) {
   const absl::Duration validity = NfdValidity(session_.settings().resync);
   for (const std::string& problem :
        nfd_.Update(dir, labels, validity, {.steady = MonotonicNow(), .wall = absl::Now()})) {
-    Log(NfdFailed(problem));
+    Say(NfdFailed(problem));
   }
 }
 
@@ -64,7 +68,7 @@ void Agent::LookAgain(const Picture& picture) {
 void Agent::SetAside(const Picture& picture) {
   const Journal journal = session_.OpenJournal();
   for (const Journal::Unreadable& file : picture.unreadable) {
-    Log(JournalSetAside(file, journal.SetAside(file)));
+    Say(JournalSetAside(file, journal.SetAside(file)));
   }
 }
 

@@ -20,6 +20,7 @@ TimesStatus Empty(const char* name, const std::vector<double>& bounds) {
 Counts::Counts()
     : times_{Empty(kBindDuration, kBindBounds), Empty(kAllocateDuration, kAllocateBounds)} {
   counts_[{kKubeletRestarts, {}}] = 0;
+  for (const char* result : {"ok", "rejected"}) counts_[{kConfigReloads, {{"result", result}}}] = 0;
 }
 
 void Counts::AddTime(const std::string& name, absl::Duration took) {

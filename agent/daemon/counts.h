@@ -26,7 +26,8 @@ class Counts {
  public:
   using Labels = std::vector<std::pair<std::string, std::string>>;
 
-  // Those that have no label are there from the start, as zero.
+  // Those whose labels are known beforehand are there from the start, as zero: Prometheus sees no
+  // increase in a series that begins with its first event.
   Counts();
 
   void Add(const std::string& name, const Labels& labels = {}) { ++counts_[{name, labels}]; }

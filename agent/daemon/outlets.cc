@@ -10,9 +10,18 @@
 
 namespace vfio_agent {
 
+void Outlets::OpenWaiting(const Settings& settings) {
+  OpenMetrics(settings.metrics_listen).IgnoreError();
+}
+
 void Outlets::Open(const Settings& settings) {
   OpenStatus(settings.state_dir);
-  if (!settings.metrics_listen.empty()) OpenMetrics(settings.metrics_listen);
+  if (const absl::Status status = OpenMetrics(settings.metrics_listen); !status.ok()) {
+    Add(
+        absl::StrFormat("no metrics, /healthz and /readyz: %s; choose another metrics.listen "
+                        "(empty: none) and restart the agent",
+                        status.message()));
+  }
 }
 
 void Outlets::OpenStatus(const std::string& state_dir) {
@@ -31,21 +40,17 @@ void Outlets::OpenStatus(const std::string& state_dir) {
   status_ = *std::move(server);
 }
 
-void Outlets::OpenMetrics(const std::string& listen) {
-  auto server =
+absl::Status Outlets::OpenMetrics(const std::string& listen) {
+  if (listen.empty() || metrics_ != nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      metrics_,
       MetricsHttp::Start(listen, {.status = [this] { return book_.Newest(); },
-                                  .ailment = [this] { return book_.Ailment(MonotonicNow()); }});
-  if (!server.ok()) {
-    return Add(
-        absl::StrFormat("no metrics, /healthz and /readyz: %s; choose another metrics.listen "
-                        "(empty: none) and restart the agent",
-                        server.status().message()));
-  }
-  metrics_ = *std::move(server);
+                                  .ailment = [this] { return book_.Ailment(MonotonicNow()); }}));
   // Where the kernel was to choose one, nobody knows it yet.
   if (listen.ends_with(":0")) {
     Add(absl::StrFormat("metrics are served on %s, port %d", listen, metrics_->port()));
   }
+  return absl::OkStatus();
 }
 
 void Outlets::Add(std::string note) {

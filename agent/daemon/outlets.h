@@ -21,6 +21,10 @@ class Outlets {
   Outlets(const StatusBook& book, std::function<void()> wake)
       : book_(book), wake_(std::move(wake)) {}
 
+  // Opens HTTP alone, while another daemon has the node: this one's probes are asked already. An
+  // address that is taken, mostly by that daemon, is Open()'s to complain of.
+  void OpenWaiting(const Settings& settings);
+
   // Opens both as the settings say. What cannot be opened is a note, and goes without: devices are
   // served all the same. gRPC has to be quiet already (QuietGrpc).
   void Open(const Settings& settings);
@@ -31,7 +35,7 @@ class Outlets {
  private:
   void Add(std::string note) ABSL_LOCKS_EXCLUDED(mutex_);
   void OpenStatus(const std::string& state_dir);
-  void OpenMetrics(const std::string& listen);
+  absl::Status OpenMetrics(const std::string& listen);
 
   const StatusBook& book_;
   const std::function<void()> wake_;

@@ -22,65 +22,20 @@ std::string Endpoints(const GroupPlan& group) {
   return absl::StrJoin(list, ",");
 }
 
-std::string Devices(const std::vector<Action>& actions) {
-  std::vector<std::string> list;
-  for (const Action& action : actions) {
-    if (!std::holds_alternative<SetOverride>(action)) continue;
-    const std::string address = DeviceOf(action)->ToString();
-    if (list.empty() || list.back() != address) list.push_back(address);
-  }
-  return absl::StrJoin(list, ",");
-}
-
-const char* NameOf(const JobEvent& event) {
-  const bool bind = event.job.kind == JobKind::kBind;
-  if (event.kind != JobEvent::Kind::kFinished) return bind ? "bind_stuck" : "release_stuck";
-  if (event.cut_off) return bind ? "bind_returned" : "release_returned";
-  if (event.status.ok()) return bind ? "bind_done" : "released";
-  return bind ? "bind_failed" : "release_failed";
-}
-
-// The driver that the plan takes `device` from or gives it to.
-template <typename Step>
-std::string DriverIn(const std::vector<Action>& actions, const PciAddress& device) {
-  for (const Action& action : actions) {
-    const auto* const step = std::get_if<Step>(&action);
-    if (step == nullptr || step->device != device) continue;
-    if constexpr (std::is_same_v<Step, Unbind>) return step->driver;
-    if constexpr (std::is_same_v<Step, Probe>) return step->expect;
-  }
-  return "";
-}
-
-// The failed step: which device, from where to where, the command to try by hand.
-void AddStep(const JobEvent& event, Event& line) {
-  if (event.done >= event.job.actions.size()) return;
-  const Action& action = event.job.actions[event.done];
-  if (const PciAddress* address = DeviceOf(action)) {
-    line.With("device", address->ToString());
-    if (const auto record = event.job.records.find(*address); record != event.job.records.end()) {
-      line.With("id", absl::StrFormat("%04x:%04x", record->second.vendor, record->second.device));
-    }
-    line.With("from", DriverIn<Unbind>(event.job.actions, *address));
-    line.With("to", DriverIn<Probe>(event.job.actions, *address));
-  }
-  line.With("step", absl::StrFormat("%d/%d", event.done + 1, event.job.actions.size()));
-  line.With("try", ToShell(action));
-}
-
 }  // namespace
+
+std::string RemedyFor(Code code, const std::string& address) {
+  constexpr std::string_view kPlace = "<address>";
+  std::string remedy = Text(DefaultRemedy(code));
+  for (size_t at = 0; (at = remedy.find(kPlace, at)) != std::string::npos; at += address.size()) {
+    remedy.replace(at, kPlace.size(), address);
+  }
+  return remedy;
+}
 
 std::string RemedyIn(const std::string& text, const std::string& address) {
   const std::optional<Code> code = FindCode(text);
-  if (!code) return "";
-  std::string remedy = Text(DefaultRemedy(*code));
-  constexpr std::string_view kPlace = "<address>";
-  const size_t at = remedy.find(kPlace);
-  return at == std::string::npos ? remedy : remedy.replace(at, kPlace.size(), address);
-}
-
-std::string RemedyOf(const JobEvent& event) {
-  return event.remedy.empty() ? Text(DefaultRemedy(event.code)) : event.remedy;
+  return code ? RemedyFor(*code, address) : "";
 }
 
 Event AgentStarted(const Session& session) {
@@ -221,55 +176,6 @@ Event Adopted(const GroupPlan& group) {
   return event.With("group", GroupText(group.group))
       .With("members", Endpoints(group))
       .With("next", "served; given back to a host driver only if `release` names it");
-}
-
-Event JobStarted(const Job& job) {
-  Event event{.name = job.kind == JobKind::kBind ? "bind_started" : "release_started"};
-  return event.With("group", absl::StrFormat("%d", job.group))
-      .With("members", Devices(job.actions))
-      .With("steps", absl::StrFormat("%d", job.actions.size()))
-      .With("overruled", absl::StrJoin(job.overruled, ","));
-}
-
-Event Recovered(const Job& job) {
-  std::vector<std::string> devices;
-  for (const auto& entry : job.records) devices.push_back(entry.first.ToString());
-  Event event{.name = "recovered"};
-  return event.With("group", absl::StrFormat("%d", job.group))
-      .With("members", absl::StrJoin(devices, ","))
-      .With("text", "bound already when the agent was cut off: only the journal did not know");
-}
-
-std::string FailureOf(const JobEvent& event) {
-  const std::vector<Action>& actions = event.job.actions;
-  // By its command: a plan that goes on from half-way counts its steps anew.
-  const std::string step = event.done < actions.size() ? ToShell(actions[event.done]) : "";
-  return absl::StrFormat("%s %s %s", CodeName(event.code), step, Message(event.status));
-}
-
-Event JobEnded(const JobEvent& event, const std::string& drivers_now, const std::string& next) {
-  const bool well = event.status.ok() || event.cut_off;
-  Event line{.level = well ? Level::kInfo : Level::kError, .name = NameOf(event)};
-  line.With("group", absl::StrFormat("%d", event.job.group))
-      .With("members", Devices(event.job.actions));
-  if (event.cut_off) line.With("now", drivers_now).With("next", next);
-  if (!well) {
-    AddStep(event, line);
-    line.With("code", Text(CodeName(event.code))).With("err", Message(event.status));
-    line.With("stack", absl::StrJoin(event.stack, " < "));
-    line.With("now", drivers_now).With("remedy", RemedyOf(event)).With("next", next);
-  }
-  return line.With("took_ms", absl::StrFormat("%d", absl::ToInt64Milliseconds(event.took)));
-}
-
-Event ConfigReloaded(const std::string& file) {
-  Event event{.name = "config_reloaded"};
-  return event.With("config", file);
-}
-
-Event ConfigRejected(const std::string& error) {
-  Event event{.level = Level::kError, .name = "config_rejected"};
-  return event.With("err", error).With("next", "the old configuration stays in force");
 }
 
 Event UeventsUnavailable(const std::string& error) {

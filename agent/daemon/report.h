@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "agent/daemon/event.h"
+#include "agent/daemon/plan_change.h"
 #include "agent/privileges/privileges.h"
 #include "agent/session.h"
 #include "agent/work/jobs.h"
@@ -36,20 +37,31 @@ Event AgentWaiting(int holder);             // agent_waiting
 Event JournalSetAside(const Journal::Unreadable& file, const absl::Status& status);
 Event Adopted(const GroupPlan& group);  // adopted
 Event JobStarted(const Job& job);       // bind_started, release_started
-// bind_done, bind_failed, bind_stuck and so on. `drivers_now`: where the group's devices are.
-Event JobEnded(const JobEvent& event, const std::string& drivers_now, const std::string& next);
+// How it stands after a job.
+struct Aftermath {
+  std::string now;     // where the group's devices are: DriversNow()
+  std::string holder;  // who has them open, where that is known: HoldersNow()
+  std::string next;    // what happens next, and when
+};
+// bind_done, bind_failed, bind_stuck and so on.
+Event JobEnded(const JobEvent& event, const Aftermath& after);
 Event Recovered(const Job& job);  // recovered
 // What makes one failure differ from another: code, step and error.
 std::string FailureOf(const JobEvent& event);
+// What to do about `code` where it is about this device.
+std::string RemedyFor(Code code, const std::string& address);
 // What to do about what `text` says: the remedy of the code that it names, empty for none.
 std::string RemedyIn(const std::string& text, const std::string& address);
 // What to do about a failed job: its own words, else its code's.
 std::string RemedyOf(const JobEvent& event);
-Event ConfigReloaded(const std::string& file);       // config_reloaded
-Event ConfigRejected(const std::string& error);      // config_rejected
-Event UeventsUnavailable(const std::string& error);  // uevents_unavailable
-Event CdiFailed(const std::string& problem);         // cdi_failed
-Event NfdFailed(const std::string& problem);         // nfd_failed
-Event PluginSeen(const PluginEvent& event);          // registered, allocated, …
+// config_reloaded, config_rejected. `why`: what had it read, "SIGHUP" or "the file has changed".
+Event ConfigReloaded(const std::string& file, const std::string& why, size_t changes);
+Event ConfigRejected(const std::string& error, const std::string& why);
+Event ConfigKept(const std::vector<std::string>& keys);  // config_kept
+Event Foreseen(const PlanChange& change);                // config_plan
+Event UeventsUnavailable(const std::string& error);      // uevents_unavailable
+Event CdiFailed(const std::string& problem);             // cdi_failed
+Event NfdFailed(const std::string& problem);             // nfd_failed
+Event PluginSeen(const PluginEvent& event);              // registered, allocated, …
 
 }  // namespace vfio_agent

@@ -1,47 +1,35 @@
 #include "agent/outlets/metrics.h"
 
 #include <array>
+#include <limits>
 #include <map>
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 #include "agent/daemon/counts.h"
 
 namespace vfio_agent {
 namespace {
 
 using Labels = Counts::Labels;
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Families = std::vector<MetricFamily>;
 
-std::string Escape(const std::string& value) {
-  return absl::StrReplaceAll(value, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}});
+// Begins the family vfio_agent_`name`; the samples that follow are its.
+void Begin(const std::string& name, MetricType type, const char* help, Families& out) {
+  out.push_back({.name = "vfio_agent_" + name, .help = help, .type = type});
 }
 
-std::string Spell(const Labels& labels) {
-  std::string text;
-  for (const auto& [name, value] : labels) {
-    text += absl::StrFormat("%s%s=\"%s\"", text.empty() ? "" : ",", name, Escape(value));
-  }
-  return text.empty() ? "" : "{" + text + "}";
+ClientMetric& AddSample(const Labels& labels, Families& out) {
+  ClientMetric& sample = out.back().metric.emplace_back();
+  for (const auto& [name, value] : labels) sample.label.push_back({name, value});
+  return sample;
 }
 
-// Writes family by family: a family's samples stand together, after its help and type.
-class Exposition {
- public:
-  // Begins the family vfio_agent_`name`.
-  void Family(const std::string& name, const char* type, const char* help) {
-    name_ = "vfio_agent_" + name;
-    text_ += absl::StrFormat("# HELP %s %s\n# TYPE %s %s\n", name_, help, name_, type);
-  }
-  void Sample(const Labels& labels, double value, const char* suffix = "") {
-    // 17 digits give every double back; whole numbers stay whole.
-    text_ += absl::StrFormat("%s%s%s %.17g\n", name_, suffix, Spell(labels), value);
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string name_;
-  std::string text_;
-};
+void AddGauge(const Labels& labels, double value, Families& out) {
+  AddSample(labels, out).gauge.value = value;
+}
 
 std::string Number(const std::optional<int>& value) {
   return value ? absl::StrFormat("%d", *value) : "";
@@ -53,69 +41,74 @@ std::string DeviceState(const DeviceStatus& device) {
   return device.driver.find("vfio") != std::string::npos ? "vfio" : "host";
 }
 
-void AddCountsBy(const char* label, const std::map<std::string, int>& counts, Exposition& out) {
-  for (const auto& [value, count] : counts) out.Sample({{label, value}}, count);
+void AddCountsBy(const char* label, const std::map<std::string, int>& counts, Families& out) {
+  for (const auto& [value, count] : counts) AddGauge({{label, value}}, count, out);
 }
 
-void AddDevices(const NodeStatus& node, Exposition& out) {
+void AddDevices(const NodeStatus& node, Families& out) {
   std::map<std::string, int> states = {{"vfio", 0}, {"host", 0}, {"none", 0}};
   for (const DeviceStatus& device : node.devices) ++states[DeviceState(device)];
-  out.Family("devices", "gauge", "Endpoints of selected groups by the kind of driver they have.");
+  Begin("devices", MetricType::Gauge,
+        "Endpoints of selected groups by the kind of driver they have.", out);
   AddCountsBy("state", states, out);
-  out.Family("device_info", "gauge", "Endpoints of selected groups, each 1.");
+  Begin("device_info", MetricType::Gauge, "Endpoints of selected groups, each 1.", out);
   for (const DeviceStatus& device : node.devices) {
-    out.Sample({{"address", device.address},
-                {"vendor", device.vendor},
-                {"device", device.device},
-                {"driver", device.driver},
-                {"group", Number(device.group)},
-                {"numa_node", Number(device.numa_node)},
-                {"resource", device.resource}},
-               1);
+    AddGauge({{"address", device.address},
+              {"vendor", device.vendor},
+              {"device", device.device},
+              {"driver", device.driver},
+              {"group", Number(device.group)},
+              {"numa_node", Number(device.numa_node)},
+              {"resource", device.resource}},
+             1, out);
   }
 }
 
-void AddGroups(const NodeStatus& node, Exposition& out) {
-  out.Family("groups", "gauge", "IOMMU groups by verdict.");
+void AddGroups(const NodeStatus& node, Families& out) {
+  Begin("groups", MetricType::Gauge, "IOMMU groups by verdict.", out);
   AddCountsBy("verdict", node.groups, out);
   std::map<std::string, int> codes;
   for (const RefusalStatus& refusal : node.refusals) ++codes[refusal.code];
-  out.Family("refusals", "gauge", "Reasons for which selected groups are refused now.");
+  Begin("refusals", MetricType::Gauge, "Reasons for which selected groups are refused now.", out);
   AddCountsBy("code", codes, out);
 }
 
-void AddUnits(const NodeStatus& node, Exposition& out) {
-  out.Family("resource_units", "gauge", "Units by resource and state.");
+void AddUnits(const NodeStatus& node, Families& out) {
+  Begin("resource_units", MetricType::Gauge, "Units by resource and state.", out);
   for (const ResourceStatus& resource : node.resources) {
     std::map<std::string, int> states;
     for (const UnitStatus& unit : resource.units) ++states[unit.state];
     for (const auto& [state, count] : states) {
-      out.Sample({{"resource", resource.name}, {"state", state}}, count);
+      AddGauge({{"resource", resource.name}, {"state", state}}, count, out);
     }
   }
-  out.Family("unit_held", "gauge", "Which container has which unit, as the kubelet says; each 1.");
+  Begin("unit_held", MetricType::Gauge,
+        "Which container has which unit, as the kubelet says; each 1.", out);
   for (const ResourceStatus& resource : node.resources) {
     for (const UnitStatus& unit : resource.units) {
       for (const PodClaim& pod : unit.pods) {
-        out.Sample({{"resource", resource.name},
-                    {"unit", unit.id},
-                    {"group", Number(unit.group)},
-                    {"namespace", pod.pod_namespace},
-                    {"pod", pod.pod},
-                    {"container", pod.container}},
-                   1);
+        AddGauge({{"resource", resource.name},
+                  {"unit", unit.id},
+                  {"group", Number(unit.group)},
+                  {"namespace", pod.pod_namespace},
+                  {"pod", pod.pod},
+                  {"container", pod.container}},
+                 1, out);
       }
     }
   }
 }
 
-void AddRegistered(const AgentStatus& status, Exposition& out) {
-  out.Family("registered", "gauge", "1 while the kubelet watches the resource's list.");
+void AddRegistered(const AgentStatus& status, Families& out) {
+  Begin("registered", MetricType::Gauge, "1 while the kubelet watches the resource's list.", out);
   for (const PluginStatus& plugin : status.plugins) {
-    out.Sample({{"resource", plugin.resource}}, plugin.registered ? 1 : 0);
+    AddGauge({{"resource", plugin.resource}}, plugin.registered ? 1 : 0, out);
   }
-  out.Family("kubelet_up", "gauge", "1 while the kubelet's socket is there.");
-  out.Sample({}, status.kubelet ? 1 : 0);
+  Begin("kubelet_up", MetricType::Gauge, "1 while the kubelet's socket is there.", out);
+  if (status.waits_for.empty()) AddGauge({}, status.kubelet ? 1 : 0, out);
+  Begin("waiting", MetricType::Gauge, "1 while another agent has the node, and this one waits.",
+        out);
+  AddGauge({}, status.waits_for.empty() ? 0 : 1, out);
 }
 
 struct CountFamily {
@@ -133,50 +126,60 @@ constexpr std::array<CountFamily, 7> kCountFamilies = {{
     {kConfigReloads, "Readings of the configuration after the start."},
 }};
 
-void AddCounts(const AgentStatus& status, Exposition& out) {
+void AddCounts(const AgentStatus& status, Families& out) {
   for (const CountFamily& family : kCountFamilies) {
-    out.Family(absl::StrFormat("%s_total", family.name), "counter", family.help);
+    Begin(absl::StrFormat("%s_total", family.name), MetricType::Counter, family.help, out);
     for (const CountStatus& count : status.counts) {
-      if (count.name == family.name) out.Sample(count.labels, static_cast<double>(count.value));
+      if (count.name != family.name) continue;
+      AddSample(count.labels, out).counter.value = static_cast<double>(count.value);
     }
   }
 }
 
-void AddTimes(const AgentStatus& status, Exposition& out) {
-  for (const TimesStatus& times : status.times) {
-    out.Family(times.name + "_seconds", "histogram", "How long it took.");
-    uint64_t so_far = 0;
-    for (size_t i = 0; i < times.counts.size(); ++i) {
-      so_far += times.counts[i];
-      const std::string bound =
-          i < times.bounds.size() ? absl::StrFormat("%g", times.bounds[i]) : "+Inf";
-      out.Sample({{"le", bound}}, static_cast<double>(so_far), "_bucket");
+constexpr std::array<CountFamily, 2> kTimeFamilies = {{
+    {kBindDuration, "How long binds of groups took, from the first write to the last."},
+    {kAllocateDuration, "How long answers to Allocate took."},
+}};
+
+void AddTimes(const AgentStatus& status, Families& out) {
+  for (const CountFamily& family : kTimeFamilies) {
+    Begin(absl::StrFormat("%s_seconds", family.name), MetricType::Histogram, family.help, out);
+    for (const TimesStatus& times : status.times) {
+      if (times.name != family.name) continue;
+      ClientMetric::Histogram& histogram = AddSample({}, out).histogram;
+      histogram.sample_sum = times.sum_seconds;
+      for (size_t i = 0; i < times.counts.size(); ++i) {
+        histogram.sample_count += times.counts[i];
+        const double bound =
+            i < times.bounds.size() ? times.bounds[i] : std::numeric_limits<double>::infinity();
+        histogram.bucket.push_back(
+            {.cumulative_count = histogram.sample_count, .upper_bound = bound});
+      }
     }
-    out.Sample({}, times.sum_seconds, "_sum");
-    out.Sample({}, static_cast<double>(so_far), "_count");
   }
 }
 
 }  // namespace
 
-std::string StatusToMetrics(const AgentStatus& status) {
-  Exposition out;
-  out.Family("build_info", "gauge", "1; the version is a label.");
-  out.Sample({{"version", status.version}}, 1);
+Families StatusToFamilies(const AgentStatus& status) {
+  Families out;
+  Begin("build_info", MetricType::Gauge, "1; the version is a label.", out);
+  AddGauge({{"version", status.version}}, 1, out);
   AddDevices(*status.node, out);
   AddGroups(*status.node, out);
   AddUnits(*status.node, out);
   AddRegistered(status, out);
   double stuck = 0;
   for (const JobStatus& job : status.jobs) stuck += job.state == "stuck" ? 1 : 0;
-  out.Family("unbinds_stuck", "gauge", "Writes to the kernel that have not returned in time.");
-  out.Sample({}, stuck);
+  Begin("unbinds_stuck", MetricType::Gauge, "Writes to the kernel that have not returned in time.",
+        out);
+  AddGauge({}, stuck, out);
   AddCounts(status, out);
   AddTimes(status, out);
-  out.Family("last_reconcile_timestamp_seconds", "gauge",
-             "When the node was last read; 0: not yet.");
-  out.Sample({}, absl::ToDoubleSeconds(status.picture.at - absl::UnixEpoch()));
-  return out.text();
+  Begin("last_reconcile_timestamp_seconds", MetricType::Gauge,
+        "When the node was last read; 0: not yet.", out);
+  AddGauge({}, absl::ToDoubleSeconds(status.picture.at - absl::UnixEpoch()), out);
+  return out;
 }
 
 }  // namespace vfio_agent

@@ -54,6 +54,9 @@ const char* PhraseOf(int code) {
 }
 
 Answer Ready(const AgentStatus& status) {
+  if (!status.waits_for.empty()) {
+    return {.code = 503, .body = absl::StrFormat("waits for %s\n", status.waits_for)};
+  }
   if (status.ready) return {.body = "ready\n"};
   if (status.picture.at == absl::UnixEpoch()) {
     return {.code = 503, .body = "the node has not been read yet\n"};

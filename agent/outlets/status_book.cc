@@ -84,8 +84,15 @@ void StatusBook::ConfigRead(bool accepted) {
   counts_.Add(kConfigReloads, {{"result", accepted ? "ok" : "rejected"}});
 }
 
+void StatusBook::Waits(int holder, absl::Time now) {
+  turned_ms_ = Millis(now);
+  next_.waits_for = absl::StrFormat("the daemon with process number %d", holder);
+  MakeKnown();
+}
+
 void StatusBook::Turned(Turn turn, absl::Time now) {
   turned_ms_ = Millis(now);
+  next_.waits_for.clear();
   limit_ms_ = absl::ToInt64Milliseconds(turn.limit);
   next_.kubelet = turn.kubelet;
   next_.ready = next_.picture.at != absl::UnixEpoch() && turn.all_registered;
@@ -93,6 +100,10 @@ void StatusBook::Turned(Turn turn, absl::Time now) {
   next_.jobs = MakeJobStatus(turn.underway);
   next_.counts = counts_.counts();
   next_.times = counts_.times();
+  MakeKnown();
+}
+
+void StatusBook::MakeKnown() {
   if (*Newest() == next_) return;
   auto newest = std::make_shared<const AgentStatus>(next_);
   const MutexLock lock(mutex_);

@@ -29,6 +29,9 @@ class StatusBook {
   void PluginSaw(const PluginEvent& event);
   void ConfigRead(bool accepted);
 
+  // Instead of Turned() while the daemon with process number `holder` has the node.
+  void Waits(int holder, absl::Time now);
+
   // At the end of each turn: publishes a new status where something is new. `limit`: how long the
   // loop may take to its next turn before it counts as hung.
   struct Turn {
@@ -46,6 +49,8 @@ class StatusBook {
   std::string Ailment(absl::Time now) const;
 
  private:
+  void MakeKnown() ABSL_LOCKS_EXCLUDED(mutex_);
+
   Counts counts_;
   AgentStatus next_;
   std::atomic<int64_t> turned_ms_;

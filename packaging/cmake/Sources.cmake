@@ -12,18 +12,27 @@ vfio_agent_library(iommu
           isolation.cc members.cc naming.cc nvlink.cc plan.cc record.cc release.cc relocation.cc
           resources.cc rules.cc selector.cc steps.cc tenancy.cc
   PUBLIC vfio_agent::sysfs)
-vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto health.proto pluginregistration.proto podresources_v1.proto
-  status.proto)
+vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto health.proto outline.proto
+  pluginregistration.proto podresources_v1.proto reflection.proto status.proto)
 vfio_agent_library(deviceplugin
   SOURCES allocate.cc channel.cc device_list.cc indexed_offer.cc kubelet_watch.cc ledger.cc
           listener.cc offer.cc plugin.cc plugins.cc pod_resources.cc preferred.cc published.cc
           quiet_grpc.cc register_call.cc registration.cc registry_service.cc server.cc service.cc
           socket_probe.cc stale_sockets.cc status_client.cc status_message.cc status_server.cc
           timer_engine.cc unix_server.cc verify.cc versions.cc watch_stream.cc
+  SOURCES allocate.cc channel.cc descriptors.cc device_list.cc health_watch.cc indexed_offer.cc
+          kubelet_watch.cc ledger.cc listener.cc offer.cc plugin.cc plugins.cc pod_resources.cc
+          preferred.cc published.cc quiet_grpc.cc reflection_stream.cc register_call.cc
+          registration.cc registry_service.cc server.cc service.cc socket_probe.cc stale_sockets.cc
+          status_client.cc status_message.cc status_server.cc timer_engine.cc unix_server.cc
+          verify.cc versions.cc watch_stream.cc
   PUBLIC vfio_agent::iommu vfio_agent::proto)
+vfio_agent_descriptors(vfio_agent_deviceplugin FILES health.proto reflection.proto status.proto)
 vfio_agent_library(agent
   SOURCES command_line.cc command_table.cc common_options.cc files.cc json.cc log.cc pci_class.cc
           session.cc table.cc terminal.cc yaml_dump.cc
+  SOURCES command_line.cc command_table.cc common_options.cc files.cc json.cc log.cc
+          pci_class.cc session.cc session_reload.cc table.cc terminal.cc yaml_dump.cc
           commands/bind.cc commands/common.cc commands/config.cc commands/doctor.cc
           commands/explain.cc commands/kubevirt.cc commands/list.cc commands/plan.cc
           commands/release.cc commands/run.cc commands/snapshot.cc commands/status.cc
@@ -34,6 +43,14 @@ vfio_agent_library(agent
           daemon/counts.cc daemon/daemon_lock.cc daemon/event.cc daemon/loop.cc daemon/outlets.cc
           daemon/plugin_report.cc daemon/privileges_report.cc daemon/report.cc daemon/retries.cc
           daemon/signals.cc daemon/tenant_watch.cc daemon/throttle.cc daemon/transitions.cc
+          config/config.cc config/config_resources.cc config/config_watch.cc
+          config/listen_address.cc config/settings.cc config/yaml.cc
+          daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/agent_reload.cc
+          daemon/answers.cc daemon/config_report.cc daemon/counts.cc daemon/daemon_lock.cc
+          daemon/event.cc daemon/job_report.cc daemon/log_limit.cc daemon/loop.cc daemon/outlets.cc
+          daemon/plan_change.cc daemon/plugin_report.cc daemon/privileges_report.cc daemon/report.cc
+          daemon/retries.cc daemon/signals.cc daemon/tenant_watch.cc daemon/throttle.cc
+          daemon/transitions.cc
           doctor/checks_agent.cc doctor/checks_devices.cc doctor/checks_host.cc
           doctor/checks_kubelet.cc doctor/checks_machine.cc doctor/checks_modules.cc
           doctor/diagnosis.cc doctor/facts.cc doctor/kubelet_config.cc doctor/kubelet_facts.cc
@@ -43,14 +60,19 @@ vfio_agent_library(agent
           kubevirt/text.cc
           listing/changes.cc listing/tables.cc listing/watch.cc
           outlets/cdi.cc outlets/cdi_files.cc outlets/metrics.cc outlets/metrics_http.cc
-          outlets/nfd.cc outlets/nfd_file.cc outlets/status.cc outlets/status_book.cc
-          outlets/status_text.cc
+          outlets/metrics_text.cc outlets/nfd.cc outlets/nfd_file.cc outlets/status.cc
+          outlets/status_book.cc outlets/status_text.cc
           privileges/privileges.cc privileges/rights.cc
           snapshot/additions.cc snapshot/facts_to_take.cc snapshot/frames.cc
           snapshot/mask_cgroup.cc snapshot/mask_command_line.cc snapshot/mask_config_space.cc
           snapshot/mask_kubelet.cc snapshot/mask_path.cc snapshot/mask_text.cc snapshot/masker.cc
           snapshot/masks.cc snapshot/pack.cc snapshot/recording.cc snapshot/replay_root.cc
           snapshot/snapshot.cc snapshot/take.cc snapshot/unpack.cc snapshot/write_file.cc
+          snapshot/additions.cc snapshot/facts_to_take.cc snapshot/frames.cc snapshot/mask_cgroup.cc
+          snapshot/mask_command_line.cc snapshot/mask_config_space.cc snapshot/mask_kubelet.cc
+          snapshot/mask_path.cc snapshot/mask_text.cc snapshot/masker.cc snapshot/masks.cc
+          snapshot/pack.cc snapshot/recording.cc snapshot/replay_root.cc snapshot/snapshot.cc
+          snapshot/take.cc snapshot/unpack.cc snapshot/write_file.cc
           topology/document.cc topology/dot.cc topology/drawing.cc topology/guest.cc
           topology/kubevirt.cc topology/libvirt.cc topology/markup.cc topology/svg.cc
           topology/text.cc topology/topology.cc
@@ -58,6 +80,8 @@ vfio_agent_library(agent
           usage/shell_scripts.cc usage/suggest.cc
           work/child.cc work/executor.cc work/group_lock.cc work/inquiry.cc work/job.cc
           work/jobs.cc work/journal.cc work/one_shot.cc work/override_reader.cc
+          work/child.cc work/executor.cc work/group_lock.cc work/holders_now.cc work/inquiry.cc
+          work/job.cc work/jobs.cc work/journal.cc work/one_shot.cc work/override_reader.cc
           work/record_text.cc work/use_reader.cc work/work.cc
   PUBLIC vfio_agent::deviceplugin nlohmann_json::nlohmann_json ${vfio_agent_yaml_archive}
          ${vfio_agent_archive_archive}

@@ -77,6 +77,23 @@ function(vfio_agent_proto_library name)
     PLUGIN "protoc-gen-grpc=${VFIO_AGENT_GRPC_PLUGIN}")
 endfunction()
 
+# vfio_agent_descriptors(<library> FILES <file.proto>...): ServedFiles() of deviceplugin/descriptors.h,
+# with these files compiled. protoc writes them, so that no part of Protobuf has to at run time.
+function(vfio_agent_descriptors library)
+  cmake_parse_arguments(arg "" "" "FILES" ${ARGN})
+  find_program(VFIO_AGENT_PROTOC protoc REQUIRED)
+  list(TRANSFORM arg_FILES PREPEND "proto/")
+  list(TRANSFORM arg_FILES PREPEND "${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE paths)
+  set(set "${PROJECT_BINARY_DIR}/generated/served_files")
+  set(script "${PROJECT_SOURCE_DIR}/packaging/cmake/WriteServedFiles.cmake")
+  add_custom_command(OUTPUT "${set}.cc"
+    COMMAND "${VFIO_AGENT_PROTOC}" "--proto_path=${PROJECT_SOURCE_DIR}" "--descriptor_set_out=${set}"
+            ${arg_FILES}
+    COMMAND ${CMAKE_COMMAND} "-DBYTES=${set}" "-DSOURCE=${set}.cc" -P "${script}"
+    DEPENDS ${paths} "${script}" VERBATIM)
+  target_sources(${library} PRIVATE "${set}.cc")
+endfunction()
+
 # vfio_agent_tool(<name> SOURCES ... LIBS ...): a helper program of the tests.
 function(vfio_agent_tool name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})

@@ -2,6 +2,8 @@
 #include "agent/outlets/metrics.h"
 #include "agent/config/listen_address.h"
 
+#include <prometheus/text_serializer.h>
+
 #include <catch2/catch.hpp>
 
 #include "agent/daemon/counts.h"
@@ -103,6 +105,30 @@ TEST_CASE("a label's quotes, backslashes and line ends are escaped", "[metrics]"
   const Exposed exposed = ReadExposition(StatusToMetrics(status));
   CHECK(exposed.faults == std::vector<std::string>());
   CHECK(Value(exposed, "build_info{version=\"a\\\"b\\\\c\\nd\"}") == 1);
+}
+
+TEST_CASE("the text says what prometheus-cpp's own serializer would", "[metrics]") {
+  AgentStatus status = OneHeldUnit();
+  status.version = "a\"b\\c\nd";
+  Counts counts;
+  counts.Add(kBinds, {{"result", "failed"}, {"code", "probe-refused"}});
+  counts.AddTime(kBindDuration, absl::Milliseconds(83));
+  counts.AddTime(kAllocateDuration, absl::Nanoseconds(123456789));
+  status.counts = counts.counts();
+  status.times = counts.times();
+  status.picture.at = absl::FromUnixMillis(1'790'000'000'123);
+  const std::vector<prometheus::MetricFamily> families = StatusToFamilies(status);
+  const Exposed ours = ReadExposition(ToPrometheusText(families));
+  const Exposed theirs = ReadExposition(prometheus::TextSerializer().Serialize(families));
+  CHECK(ours.faults == std::vector<std::string>());
+  CHECK(ours.types == theirs.types);
+  CHECK(ours.samples.size() > 40);
+  CHECK(ours.samples.size() == theirs.samples.size());
+  for (const auto& [name, value] : theirs.samples) {
+    INFO(name);
+    REQUIRE(ours.samples.contains(name));
+    CHECK(ours.samples.at(name) == Approx(value).epsilon(1e-15));  // it writes 16 digits
+  }
 }
 
 TEST_CASE("metrics.listen takes a numeric address with a port, all addresses, or nothing",

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "test/agent/fault_node.h"
+#include "test/agent/http_get.h"
 
 namespace vfio_agent {
 namespace {
@@ -68,6 +69,33 @@ TEST_CASE("SIGTERM ends an agent that waits at once, and the one at work goes on
   CHECK(node.IsTaken(1));
   CHECK(node.node().Writes() == writes);
   CHECK(kubelet->WaitHealthy(kH100, 1, kLong));
+}
+
+TEST_CASE("an agent that waits answers its probes: alive, not ready, and for whom it waits",
+          "[matrix]") {
+  const FaultNode node(1);
+  const auto kubelet = node.node().StartKubelet();
+  Daemon first(node.node().DaemonArguments());
+  REQUIRE(kubelet->WaitHealthy(kH100, 1, kLong));
+  const Daemon second(node.node().DaemonArguments({"--metrics-listen", "127.0.0.1:0"}));
+  const std::string line = second.WaitForLine({"metrics are served on", "port "}, kLong);
+  REQUIRE_FALSE(line.empty());
+  const int port = std::atoi(line.c_str() + line.rfind("port ") + 5);
+  INFO(second.Log());
+  CHECK(HttpGet(port, "/healthz").code == 200);
+  CHECK(Eventually([&] { return !HttpGet(port, "/readyz").body.empty(); }, kLong));
+  const HttpAnswer ready = HttpGet(port, "/readyz");
+  CHECK(ready.code == 503);
+  CHECK_THAT(ready.body, Catch::Contains(absl::StrFormat("waits for the daemon with process "
+                                                         "number %d",
+                                                         first.pid())));
+  const std::string metrics = HttpGet(port, "/metrics").body;
+  CHECK_THAT(metrics, Catch::Contains("vfio_agent_waiting 1\n") &&
+                          !Catch::Contains("vfio_agent_kubelet_up 0"));
+  first.Signal(SIGTERM);
+  CHECK(first.WaitForEnd(kLong) == 0);
+  CHECK(Eventually([&] { return HttpGet(port, "/readyz").code == 200; }, kLong));
+  CHECK_THAT(HttpGet(port, "/metrics").body, Catch::Contains("vfio_agent_waiting 0\n"));
 }
 
 }  // namespace

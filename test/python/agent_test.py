@@ -12,6 +12,7 @@ import unittest
 import grpc
 from kubelet import ALLOCATE, OPTIONS, POD_ALLOCATABLE, POD_GET, POD_LIST, PREFERRED, PRE_START, REGISTER, Kubelet
 from proto import deviceplugin_v1beta1_pb2 as api
+from reflected import Reflected
 from wire import decode, encode
 
 RESOURCE = "nvidia.com/GH100_H100_SXM5_80GB"
@@ -36,7 +37,8 @@ class Node:
             raise RuntimeError("the simulated node did not start")
         self.kubelet.start()
         self.log = open(os.path.join(self.scratch, "log"), "w+", encoding="utf-8")
-        command = [AGENT, "run", "--root", self.root, "--state-dir", self._dir("state")]
+        self.state_dir = self._dir("state")
+        command = [AGENT, "run", "--root", self.root, "--state-dir", self.state_dir]
         command += ["--device-plugin-dir", self.kubelet.plugin_dir]
         command += ["--kubelet-root-dir", self.kubelet.root_dir, "--resync", "200ms"]
         self.agent = subprocess.Popen(command, stdout=self.log, stderr=self.log)
@@ -204,6 +206,25 @@ class AgentTest(unittest.TestCase):
         again = self.kubelet.wait_for_list(RESOURCE, lambda raw: len(healthy(raw)) == 8)
         self.assertEqual(sorted(healthy(again)), self.ids)
         self.assertNotEqual(self.kubelet.plugin(RESOURCE).request.endpoint, before)
+
+    def test_the_status_socket_can_be_asked_by_reflection_alone(self):
+        with Reflected(os.path.join(self.node.state_dir, "status.sock")) as status:
+            self.assertEqual(
+                status.services(),
+                ["grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection",
+                 "vfio_agent.status.v1.Status"],
+            )
+            answer = status.call("vfio_agent.status.v1.Status", "Get")
+            self.assertEqual(answer.pid, self.node.agent.pid)
+            self.assertEqual([resource.name for resource in answer.resources], [RESOURCE])
+            self.assertEqual(len(answer.resources[0].units), 8)
+            health = status.call("grpc.health.v1.Health", "Check")
+            self.assertEqual(health.status, 1)
+            with self.assertRaises(grpc.RpcError) as caught:
+                status.call("grpc.health.v1.Health", "Check", service="nobody")
+            self.assertEqual(caught.exception.code(), grpc.StatusCode.NOT_FOUND)
+            with self.assertRaises(LookupError):
+                status.file_of("no.such.Service")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,66 @@
+// The part of Agent that takes on another configuration.
+#include "agent/daemon/agent.h"
+#include "agent/daemon/report.h"
+#include "agent/log.h"
+#include "sysfs/clock.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+
+Jobs::Limits LimitsOf(const Settings& settings) {
+  return {.step = settings.unbind_timeout, .node = settings.node_timeout};
+}
+
+void Agent::CheckConfig(absl::Time now) {
+  switch (config_watch_.Check(now)) {
+    case ConfigWatch::Found::kNothing:
+      return;
+    case ConfigWatch::Found::kNew:
+      return Reload(false);
+    case ConfigWatch::Found::kGone:
+      // Nobody asks for the built-in defaults by losing a file; SIGHUP does.
+      config_watch_.Tried();
+      book_.ConfigRead(false);
+      Say(ConfigRejected(Message(ReadConfigText(session_.invocation().config_file).status()),
+                         "the file has gone"));
+  }
+}
+
+// Validated, then told, then done. `asked`: by SIGHUP.
+void Agent::Reload(bool asked) {
+  const std::string why = asked ? "SIGHUP" : "the file has changed";
+  config_watch_.Tried();
+  absl::StatusOr<Session::Candidate> next = session_.ReadAnew();
+  if (!next.ok()) {
+    book_.ConfigRead(false);
+    return Say(ConfigRejected(Message(next.status()), why));
+  }
+  const size_t changes = Foretell(*next);
+  if (!next->kept.empty()) Say(ConfigKept(next->kept));
+  session_.Adopt(*std::move(next));
+  const Settings& settings = session_.settings();
+  SetUpLog(settings.log_level, settings.log_format);
+  book_.ConfigRead(true);
+  Say(ConfigReloaded(session_.config().file_name, why, changes));
+  jobs_.SetLimits(LimitsOf(settings));
+  if (asked) session_.ForgiveErrors();
+  retries_.Reset();
+  Ask("reload");
+}
+
+// Says what `next` changes; how many groups that are.
+size_t Agent::Foretell(const Session::Candidate& next) {
+  if (!looked_) return 0;  // nothing was told yet that could change
+  Wish wish = MakeWish(MonotonicNow());
+  wish.tenants = Wish::Tenants::kLast;
+  const absl::StatusOr<Session::Prospect> prospect = session_.Foresee(next, std::move(wish));
+  if (!prospect.ok()) {
+    Say(ReadFailed(Message(prospect.status())));
+    return 0;
+  }
+  const std::vector<PlanChange> changes = ComparePlans(prospect->before, prospect->after);
+  for (const PlanChange& change : changes) Say(Foreseen(change));
+  return changes.size();
+}
+
+}  // namespace vfio_agent

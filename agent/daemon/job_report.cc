@@ -1,0 +1,136 @@
+// The log lines of what the kernel is asked to do.
+#include <cstring>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "agent/daemon/report.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+std::string Devices(const std::vector<Action>& actions) {
+  std::vector<std::string> list;
+  for (const Action& action : actions) {
+    if (!std::holds_alternative<SetOverride>(action)) continue;
+    const std::string address = DeviceOf(action)->ToString();
+    if (list.empty() || list.back() != address) list.push_back(address);
+  }
+  return absl::StrJoin(list, ",");
+}
+
+const char* NameOf(const JobEvent& event) {
+  const bool bind = event.job.kind == JobKind::kBind;
+  if (event.kind != JobEvent::Kind::kFinished) return bind ? "bind_stuck" : "release_stuck";
+  if (event.cut_off) return bind ? "bind_returned" : "release_returned";
+  if (event.status.ok()) return bind ? "bind_done" : "released";
+  return bind ? "bind_failed" : "release_failed";
+}
+
+constexpr char kNoDriver[] = "none";
+constexpr char kAnyDriver[] = "any";
+
+// Where the plan takes `device` from: "none" where it had no driver.
+std::string DriverBefore(const std::vector<Action>& actions, const PciAddress& device) {
+  for (const Action& action : actions) {
+    const auto* const unbind = std::get_if<Unbind>(&action);
+    if (unbind != nullptr && unbind->device == device) return unbind->driver;
+  }
+  return kNoDriver;
+}
+
+// Where it is to go: "any" where the kernel is to choose.
+std::string DriverAfter(const std::vector<Action>& actions, const PciAddress& device) {
+  for (const Action& action : actions) {
+    const auto* const probe = std::get_if<Probe>(&action);
+    if (probe != nullptr && probe->device == device && !probe->expect.empty()) return probe->expect;
+  }
+  return kAnyDriver;
+}
+
+// The one that the failed step is about; the group's first where it is about none.
+std::optional<PciAddress> DeviceIn(const JobEvent& event) {
+  const std::vector<Action>& actions = event.job.actions;
+  const PciAddress* const device =
+      event.done < actions.size() ? DeviceOf(actions[event.done]) : nullptr;
+  if (device != nullptr) return *device;
+  const std::vector<PciAddress> all = DevicesOf(actions);
+  if (!all.empty()) return all.front();
+  if (!event.job.records.empty()) return event.job.records.begin()->first;
+  return std::nullopt;
+}
+
+// Which device, from where to where, which step, and the command to try by hand.
+void AddStep(const JobEvent& event, Event& line) {
+  const std::vector<Action>& actions = event.job.actions;
+  if (const std::optional<PciAddress> device = DeviceIn(event)) {
+    line.With("device", device->ToString());
+    if (const auto record = event.job.records.find(*device); record != event.job.records.end()) {
+      line.With("id", absl::StrFormat("%04x:%04x", record->second.vendor, record->second.device));
+    }
+    line.With("from", DriverBefore(actions, *device)).With("to", DriverAfter(actions, *device));
+  }
+  if (event.done >= actions.size()) return;
+  line.With("step", absl::StrFormat("%d/%d", event.done + 1, actions.size()));
+  line.With("try", ToShell(actions[event.done]));
+}
+
+// "EBUSY"; empty where the kernel gave no number.
+std::string ErrnoName(const absl::Status& status) {
+  const char* const name = ::strerrorname_np(ErrnoOf(status));
+  return ErrnoOf(status) == 0 || name == nullptr ? "" : name;
+}
+
+}  // namespace
+
+std::string RemedyOf(const JobEvent& event) {
+  if (!event.remedy.empty()) return event.remedy;
+  const std::optional<PciAddress> device = DeviceIn(event);
+  return RemedyFor(event.code, device ? device->ToString() : "<address>");
+}
+
+Event JobStarted(const Job& job) {
+  Event event{.name = job.kind == JobKind::kBind ? "bind_started" : "release_started"};
+  return event.With("group", absl::StrFormat("%d", job.group))
+      .With("members", Devices(job.actions))
+      .With("steps", absl::StrFormat("%d", job.actions.size()))
+      .With("overruled", absl::StrJoin(job.overruled, ","));
+}
+
+Event Recovered(const Job& job) {
+  std::vector<std::string> devices;
+  for (const auto& entry : job.records) devices.push_back(entry.first.ToString());
+  Event event{.name = "recovered"};
+  return event.With("group", absl::StrFormat("%d", job.group))
+      .With("members", absl::StrJoin(devices, ","))
+      .With("text", "bound already when the agent was cut off: only the journal did not know");
+}
+
+std::string FailureOf(const JobEvent& event) {
+  const std::vector<Action>& actions = event.job.actions;
+  // By its command: a plan that goes on from half-way counts its steps anew.
+  const std::string step = event.done < actions.size() ? ToShell(actions[event.done]) : "";
+  return absl::StrFormat("%s %s %s", CodeName(event.code), step, Message(event.status));
+}
+
+Event JobEnded(const JobEvent& event, const Aftermath& after) {
+  const bool well = event.status.ok() || event.cut_off;
+  Event line{.level = well ? Level::kInfo : Level::kError, .name = NameOf(event)};
+  line.With("group", absl::StrFormat("%d", event.job.group))
+      .With("members", Devices(event.job.actions));
+  if (event.cut_off) line.With("now", after.now).With("next", after.next);
+  if (!well) {
+    AddStep(event, line);
+    line.With("code", std::string(CodeName(event.code)))
+        .With("err", Message(event.status))
+        .With("errno", ErrnoName(event.status))
+        .With("stack", absl::StrJoin(event.stack, " < "))
+        .With("holder", after.holder)
+        .With("now", after.now)
+        .With("remedy", RemedyOf(event))
+        .With("next", after.next);
+  }
+  return line.With("took_ms", absl::StrFormat("%d", absl::ToInt64Milliseconds(event.took)));
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,98 @@
+// What a new configuration changes, from two plans of the same facts.
+#include "agent/daemon/plan_change.h"
+
+#include <catch2/catch.hpp>
+
+#include "agent/config/config.h"
+#include "agent/daemon/report.h"
+#include "test/support/facts.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr char kAll[] = "resources: [{select: [{vendor: \"10de\"}]}]\n";
+constexpr char kNone[] = "mode: container\n";
+
+// One card with nvidia and one bound, each in a group of its own.
+NodeFacts TwoCards() {
+  return Node({Gpu("0000:17:00.0", 17), Gpu("0000:65:00.0", 65, "vfio-pci")});
+}
+
+// A line for each change, from the one configuration to the other.
+std::vector<std::string> Changes(const NodeFacts& facts, const std::string& from,
+                                 const std::string& to) {
+  const auto plan = [&facts](const std::string& text) {
+    const absl::StatusOr<Config> config = ParseConfig(text, "config.yaml");
+    REQUIRE(config.ok());
+    return MakePlan(facts, config->policy, TestNames(), Asked());
+  };
+  std::vector<std::string> lines;
+  for (const PlanChange& change : ComparePlans(plan(from), plan(to))) {
+    lines.push_back(ToText(Foreseen(change)));
+  }
+  return lines;
+}
+
+TEST_CASE("the same configuration changes nothing", "[config]") {
+  CHECK(Changes(TwoCards(), kAll, kAll).empty());
+  CHECK(Changes(TwoCards(), kNone, kNone).empty());
+}
+
+TEST_CASE("groups that are selected now will be bound, or served where they are bound already",
+          "[config]") {
+  const std::vector<std::string> lines = Changes(TwoCards(), kNone, kAll);
+  REQUIRE(lines.size() == 2);
+  CHECK_THAT(lines[0], Catch::Contains("event=config_plan group=17 members=0000:17:00.0 "
+                                       "change=\"will be bound\" resource=nvidia.com/"));
+  CHECK_THAT(lines[1], Catch::Contains("group=65") && Catch::Contains("change=\"will be served\""));
+}
+
+TEST_CASE("groups that are selected no more are no longer served, and the line says what stays",
+          "[config]") {
+  const std::vector<std::string> lines = Changes(TwoCards(), kAll, kNone);
+  REQUIRE(lines.size() == 2);
+  for (const std::string& line : lines) {
+    CHECK_THAT(line, Catch::Contains("change=\"no longer served\" before=nvidia.com/") &&
+                         Catch::Contains("devices stay bound until `vfio-agent release`") &&
+                         !Catch::Contains("resource="));
+  }
+}
+
+TEST_CASE("another name is told with the one before", "[config]") {
+  const std::vector<std::string> lines =
+      Changes(TwoCards(), "resources: [{name: a.com/x, select: [{vendor: \"10de\"}]}]\n",
+              "resources: [{name: a.com/y, select: [{vendor: \"10de\"}]}]\n");
+  REQUIRE(lines.size() == 2);
+  CHECK_THAT(lines[0],
+             Catch::Contains("change=renamed resource=a.com/y before=a.com/x") &&
+                 Catch::Contains("pods and machines that name the old resource find none"));
+}
+
+TEST_CASE("a group that the new configuration refuses is told with its code and remedy",
+          "[config]") {
+  const NodeFacts facts = Node({Gpu("0000:17:00.0", 17), Nvme("0000:18:00.0", 17)});
+  const std::string allowed =
+      "resources: [{select: [{vendor: \"10de\"}], allowMembers: [{address: \"0000:18:00.0\"}]}]\n";
+  const std::vector<std::string> lines = Changes(facts, allowed, kAll);
+  REQUIRE(lines.size() == 1);
+  CHECK_THAT(lines[0], Catch::Contains("change=\"no longer served\"") &&
+                           Catch::Contains("code=foreign-member") && Catch::Contains("remedy="));
+  const std::vector<std::string> fresh = Changes(facts, kNone, kAll);
+  REQUIRE(fresh.size() == 1);
+  CHECK_THAT(fresh[0], Catch::Contains("change=refused") && Catch::Contains("code=foreign-member"));
+  const std::vector<std::string> gone = Changes(facts, kAll, kNone);
+  REQUIRE(gone.size() == 1);
+  CHECK_THAT(gone[0], Catch::Contains("change=\"no longer selected\""));
+}
+
+TEST_CASE("one unit instead of two is a change of the group", "[config]") {
+  const NodeFacts facts =
+      Node({Gpu("0000:17:00.0", 17, "vfio-pci"), Gpu("0000:18:00.0", 17, "vfio-pci")});
+  const std::vector<std::string> lines =
+      Changes(facts, kAll, "resources: [{select: [{vendor: \"10de\"}], sharedGroup: unit}]\n");
+  REQUIRE(lines.size() == 1);
+  CHECK_THAT(lines[0], Catch::Contains("change=\"other units\""));
+}
+
+}  // namespace
+}  // namespace vfio_agent
