@@ -9,7 +9,7 @@
 #include "agent/outlets/status.h"
 #include "deviceplugin/server.h"
 #include "deviceplugin/status_server.h"
-#include "sysfs/holders.h"
+#include "sysfs/host_view.h"
 #include "sysfs/paths.h"
 #include "sysfs/proc_text.h"
 #include "sysfs/status.h"
@@ -30,10 +30,7 @@ constexpr std::array kCommands = std::to_array<std::string_view>(
 
 View ViewOf(const Tree& tree) {
   if (!tree.is_host()) return View::kCopy;
-  if (!SeesAllProcesses(tree)) return View::kPod;
-  const absl::StatusOr<std::string> mine = tree.ReadLink("proc/self/ns/mnt");
-  const absl::StatusOr<std::string> first = tree.ReadLink("proc/1/ns/mnt");
-  return mine.ok() && first.ok() && *mine != *first ? View::kPod : View::kHost;
+  return SeesHostFiles(tree) ? View::kHost : View::kPod;
 }
 
 // The root directory that the running kubelet has: the host's, seen from a pod, where it may be

@@ -4,7 +4,7 @@ vfio_agent_library(sysfs
           device_walk.cc display_use.cc holders.cc iommu_facts.cc module_facts.cc module_loader.cc
           network_use.cc node_facts.cc node_watch.cc numa.cc pci_device.cc proc_text.cc process_use.cc storage_use.cc
           device_walk.cc display_use.cc holders.cc host_firmware.cc host_memory.cc host_modules.cc host_processes.cc
-          iommu_facts.cc module_facts.cc module_loader.cc
+          host_view.cc iommu_facts.cc module_facts.cc module_loader.cc
           network_use.cc node_facts.cc node_watch.cc pci_device.cc proc_text.cc process_use.cc storage_use.cc
           uevents.cc use.cc watch.cc
   PUBLIC vfio_agent_absl

@@ -187,6 +187,11 @@ const std::vector<Case>& HostCases() {
        }},
       {"swap", State::kUnknown, "cannot be read",
        [](Facts& f) { f.memory.swaps = Fact<std::vector<SwapArea>>::Unknown(EACCES); }},
+      {"swap", State::kUnknown, "cannot be read",
+       [](Facts& f) {
+         f.memory.swaps = {};
+         f.view = View::kCopy;
+       }},
       {"state directory", State::kFail, "512 KiB free",
        [](Facts& f) { f.state_dir->free_bytes = 512 << 10; }},
       {"state directory", State::kFail, "room for 3 more files",
@@ -392,6 +397,8 @@ TEST_CASE("a kubelet that allows swap, or none at all, is not minded", "[doctor]
   CHECK(Answers(facts, "swap").at(0).read ==
         "on: /swapfile (file, 8 GiB); the kubelet allows it (LimitedSwap)");
   NoKubeletAtAll(facts);
+  CHECK(Answers(facts, "swap").at(0).state == State::kOk);
+  facts.memory.swaps = {};  // a kernel without swap
   CHECK(Answers(facts, "swap").at(0).state == State::kOk);
 }
 
