@@ -141,7 +141,10 @@ Findings Swap(const DoctorFacts& facts) {
   if (areas.empty()) return {Ok("off")};
   const std::string on = "on: " + SpellSwaps(areas);
   const KubeletFacts& kubelet = facts.kubelet;
-  if (!KubeletExpected(facts)) return {Ok(on + "; there is no kubelet that would mind")};
+  if (!KubeletExpected(facts)) {
+    if (facts.view != View::kHost) return {Unknown(on + "; nothing here tells of a kubelet")};
+    return {Ok(on + "; there is no kubelet that would mind")};
+  }
   if (!kubelet.config.fail_swap_on) {
     return {Ok(absl::StrFormat(
         "%s; the kubelet allows it (%s)", on,

@@ -137,7 +137,7 @@ const std::vector<Case>& ModuleCases() {
       {"selection", State::kWarn, "selects no device",
        [](Facts& f) { f.picture->plan = DefaultPlan(Node({})); }},
       {"selection", State::kWarn, "mode is container", [](Facts& f) { f.passthrough = false; }},
-      {"selection", State::kFail, "aer-fatal: two errors",
+      {"selection", State::kFail, "unit 0000:65:00.0: two errors",
        [](Facts& f) {
          Unit& unit = f.picture->plan.resources.at(0).units.at(0);
          unit.state = UnitState::kUnhealthy;
@@ -375,6 +375,15 @@ TEST_CASE("a warning of the plan is a warning here, and says when it was overrul
   REQUIRE(answers.size() == 1);
   CHECK(answers[0].state == State::kWarn);
   CHECK(answers[0].read == "up (overruled by guard.override)");
+}
+
+TEST_CASE("what a daemon is at work on passes by itself", "[doctor]") {
+  DoctorFacts facts = HealthyFacts();
+  facts.picture->plan.refusals = {
+      {.code = Code::kForeignManager, .group = 26, .text = "at work", .remedy = "wait"}};
+  CHECK(Answers(facts, "host use").at(0).state == State::kFail);
+  facts.picture->custody.underway.elsewhere = {26};
+  CHECK(Answers(facts, "host use").at(0).state == State::kWarn);
 }
 
 TEST_CASE("eight cards with one cause are one line", "[doctor]") {

@@ -16,7 +16,10 @@ struct Copy : FakeTree {
   Copy() {
     Add({.address = "0000:65:00.0", .driver = "vfio-pci", .group = 26});
     Attribute("0000:65:00.0", "reset_method", "flr");
-    Node("26").Write("sys/module/vfio/refcnt", "1\n").Write("sys/module/vfio_pci/refcnt", "1\n");
+    Node("26")
+        .Node("vfio")
+        .Write("sys/module/vfio/refcnt", "1\n")
+        .Write("sys/module/vfio_pci/refcnt", "1\n");
     Write("sys/module/vfio_iommu_type1/refcnt", "1\n");
     Write("proc/cmdline", "quiet intel_iommu=on\n").Write("proc/swaps", "Filename Type Size\n");
     Write("proc/1/comm", "systemd\n").Write("proc/900/comm", "kubelet\n");
@@ -50,7 +53,7 @@ TEST_CASE("swap that was switched on is named as the cause of a kubelet that is 
 
 TEST_CASE("a tree without PCI devices has a report too", "[node]") {
   FakeTree fake;
-  fake.Write("proc/swaps", kSwapOn);
+  fake.Remove("sys").Write("proc/swaps", kSwapOn);
   const ProgramResult result = RunAgent({"doctor", "--root", fake.root().string()}, {"LC_ALL=C"});
   CHECK(result.exit_code == 3);
   CHECK_THAT(result.out, Catch::Contains("FAIL reading") && Catch::Contains("swap"));

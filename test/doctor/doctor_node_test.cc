@@ -89,7 +89,8 @@ TEST_CASE("doctor sees a node that serves as healthy", "[node]") {
   CHECK(Eventually(
       [&] {
         report = node.RunJson(words);
-        return StateOf(report, "daemon") == "ok";
+        return StateOf(report, "daemon") == "ok" &&
+               Find(report, "registration")->at("read") == kH100;
       },
       absl::Seconds(20)));
   INFO(report.dump(1));

@@ -21,7 +21,7 @@ inline std::string StateOf(const Report& report, const std::string& check) {
   return found == nullptr ? "there is no such check" : found->at("state").get<std::string>();
 }
 
-// "swap: kubelet, registration", of the first cause.
+// "swap: kubelet registration", of the first cause; each check once.
 inline std::string FirstCause(const Report& report) {
   if (report.at("root_causes").empty()) return "none";
   const Report& cause = report.at("root_causes").at(0);
@@ -29,7 +29,11 @@ inline std::string FirstCause(const Report& report) {
     return report.at("checks").at(place.get<size_t>()).at("check").get<std::string>();
   };
   std::string text = name(cause.at("check")) + ":";
-  for (const Report& place : cause.at("explains")) text += " " + name(place);
+  std::string last;
+  for (const Report& place : cause.at("explains")) {
+    if (name(place) != last) text += " " + name(place);
+    last = name(place);
+  }
   return text;
 }
 
