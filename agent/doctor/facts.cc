@@ -1,6 +1,7 @@
 #include "agent/doctor/facts.h"
 
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <array>
 
@@ -124,7 +125,9 @@ DoctorFacts TakeDoctorFacts(Session& session) {
   const Tree* const own = facts.view == View::kPod ? nullptr : &tree;
   facts.modules =
       ReadHostModules(tree, own == nullptr && root ? &*root : own, facts.command_line, kModules);
-  ReadKubelet(session, root ? &*root : own, facts);
+  // The kubelet's own files are for root; a copy's are as they are.
+  const bool may_look = facts.view == View::kCopy || ::geteuid() == 0;
+  ReadKubelet(session, root ? &*root : may_look ? own : nullptr, facts);
   if (IsLive(session, "stateDir")) {
     facts.state_dir = LookAtStateDir(facts.settings.state_dir);
     facts.agent = AskAgent(facts.settings);

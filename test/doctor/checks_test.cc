@@ -213,7 +213,7 @@ const std::vector<Case>& KubeletCases() {
        [](Facts& f) { f.kubelet.runtimes.at(0).state = SocketState::kDead; }},
       {"container runtime", State::kFail, "no socket of containerd",
        [](Facts& f) { f.kubelet.runtimes.clear(); }},
-      {"container runtime", State::kUnknown, "this pod",
+      {"container runtime", State::kUnknown, "cannot be seen from here",
        [](Facts& f) { f.kubelet.files_seen = false; }},
       {"configuration", State::kWarn, "config.yaml:3:1: bad; the kubelet runs still",
        [](Facts& f) { f.kubelet.config_error = "config.yaml:3:1: bad"; }},
@@ -242,8 +242,10 @@ const std::vector<Case>& KubeletCases() {
          f.kubelet.unit_masked = true;
        }},
       {"kubelet", State::kWarn, "no sign of a kubelet", NoKubeletAtAll},
-      {"plugin directory", State::kFail, "read-only file system",
-       [](Facts& f) { f.kubelet.plugin_dir = absl::UnavailableError("read-only file system"); }},
+      {"plugin directory", State::kFail, "/var/lib/kubelet/device-plugins: Read-only file system",
+       [](Facts& f) { f.kubelet.plugin_dir = ErrnoStatus(EROFS, "write"); }},
+      {"plugin directory", State::kWarn, "Permission denied",
+       [](Facts& f) { f.kubelet.plugin_dir = ErrnoStatus(EACCES, "write"); }},
       {"pod resources", State::kFail, "nothing within 2s",
        [](Facts& f) {
          f.kubelet.pods = PodClaims{.known = false, .why_unknown = "nothing within 2s"};
@@ -252,6 +254,11 @@ const std::vector<Case>& KubeletCases() {
        [](Facts& f) {
          f.kubelet.pods.reset();
          f.kubelet.pods_socket.state = SocketState::kAbsent;
+       }},
+      {"pod resources", State::kUnknown, "Permission denied",
+       [](Facts& f) {
+         f.kubelet.pods.reset();
+         f.kubelet.pods_socket = {"/pods.sock", SocketState::kUnclear, EACCES};
        }},
       {"checkpoint", State::kWarn, "no JSON",
        [](Facts& f) { f.kubelet.checkpoint.error = "it is no JSON object"; }},
