@@ -85,8 +85,9 @@ std::vector<SwapArea> ParseSwaps(std::string_view text) {
 MemoryFacts ReadMemoryFacts(const Tree& tree) {
   MemoryFacts facts;
   const absl::StatusOr<std::string> swaps = ReadProcText(tree, kSwaps);
-  facts.swaps = swaps.ok() ? Fact<std::vector<SwapArea>>(ParseSwaps(*swaps))
-                           : Fact<std::vector<SwapArea>>::Unknown(ErrnoOf(swaps.status()));
+  if (swaps.ok()) facts.swaps = Fact<std::vector<SwapArea>>(ParseSwaps(*swaps));
+  const int error = ErrnoOf(swaps.status());
+  if (error != 0 && error != ENOENT) facts.swaps = Fact<std::vector<SwapArea>>::Unknown(error);
   ReadNodes(tree, facts);
   const absl::StatusOr<std::string> balancing = tree.ReadText("proc/sys/kernel/numa_balancing");
   if (balancing.ok()) facts.numa_balancing = Fact<bool>(*balancing != "0");

@@ -30,7 +30,9 @@ struct HugePages {
 };
 
 struct MemoryFacts {
-  Fact<std::vector<SwapArea>> swaps;  // unknown where proc/swaps cannot be read
+  // Absent where there is no proc/swaps (a kernel without swap, a copy without it); unknown where
+  // it cannot be read.
+  Fact<std::vector<SwapArea>> swaps;
   std::vector<HugePages> huge_pages;  // by node, then size; with those of which there are none
   int numa_nodes = 0;                 // 0: the kernel does not tell
   Fact<bool> numa_balancing;

@@ -36,7 +36,8 @@ std::set<std::string> Listed(const Tree& tree, const std::string& path, bool& kn
   std::set<std::string> names;
   const absl::StatusOr<std::string> text = ReadProcText(tree, path);
   known = text.ok();
-  for (const std::string_view line : Lines(text.ok() ? *text : std::string())) {
+  if (!known) return names;
+  for (const std::string_view line : Lines(*text)) {
     names.insert(ModuleOf(line.substr(0, line.find(':'))));
   }
   return names;
@@ -68,8 +69,11 @@ void ReadRules(const Tree& files, HostModules& modules) {
       if (!seen.insert(name).second) continue;
       const std::string path = absl::StrFormat("%s/%s", dir, name);
       const absl::StatusOr<std::string> text = ReadProcText(files, path, kRulesLimit);
-      if (!text.ok()) modules.rules_known = false;  // a part of the rules is not all of them
-      for (const std::string_view line : Lines(text.ok() ? *text : std::string())) {
+      if (!text.ok()) {
+        modules.rules_known = false;  // a part of the rules is not all of them
+        continue;
+      }
+      for (const std::string_view line : Lines(*text)) {
         AddRule(line, "/" + Printable(path), modules);
       }
     }

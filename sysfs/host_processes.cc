@@ -67,9 +67,8 @@ HostProcesses ReadHostProcesses(const Tree& tree, std::span<const std::string_vi
 std::vector<std::string> ReadArguments(const Tree& tree, int pid) {
   const auto text = ReadProcText(tree, ProcFile(pid, "cmdline"), kMostArguments);
   std::vector<std::string> words;
-  for (const std::string_view word : Split(text.ok() ? *text : std::string(), '\0')) {
-    words.emplace_back(word);
-  }
+  if (!text.ok()) return words;  // it has ended, or may not be looked at
+  for (const std::string_view word : Split(*text, '\0')) words.emplace_back(word);
   return words;
 }
 

@@ -27,9 +27,12 @@ std::string Where(const Refusal& refusal) {
   return absl::StrJoin(parts, ", ");
 }
 
-// These wait for a guest or were asked for: nobody has to be woken.
-bool IsPatient(Code code) {
-  return code == Code::kHeld || code == Code::kGroupSplit || code == Code::kExcluded;
+// These wait for a guest, were asked for, or pass by themselves: nobody has to be woken.
+bool IsPatient(const Refusal& refusal, const Picture& picture) {
+  const bool at_work = refusal.code == Code::kForeignManager && refusal.group &&
+                       picture.custody.underway.elsewhere.contains(*refusal.group);
+  return at_work || refusal.code == Code::kHeld || refusal.code == Code::kGroupSplit ||
+         refusal.code == Code::kExcluded;
 }
 
 // One finding for all refusals with the same code: eight cards with one cause are one line.
@@ -50,22 +53,25 @@ Finding Merge(const std::vector<const Refusal*>& same, bool warning) {
           .code = first.code};
 }
 
-void AddFindings(const std::vector<Refusal>& refusals, const CodeRow& row, bool warnings,
-                 Findings& findings) {
+void AddFindings(const Picture& picture, const CodeRow& row, bool warnings, Findings& findings) {
+  const Plan& plan = picture.plan;
   for (const Code code : row.codes) {
     std::vector<const Refusal*> same;
-    for (const Refusal& refusal : refusals) {
+    for (const Refusal& refusal : warnings ? plan.warnings : plan.refusals) {
       if (refusal.code == code) same.push_back(&refusal);
     }
-    if (!same.empty()) findings.push_back(Merge(same, warnings || IsPatient(code)));
+    if (same.empty()) continue;
+    const bool patient = std::ranges::all_of(
+        same, [&](const Refusal* refusal) { return IsPatient(*refusal, picture); });
+    findings.push_back(Merge(same, warnings || patient));
   }
 }
 
 Findings ByCode(const DoctorFacts& facts, const CodeRow& row) {
   if (!facts.picture) return {Unknown(kUnread + facts.picture_error)};
   Findings findings;
-  AddFindings(facts.picture->plan.refusals, row, false, findings);
-  AddFindings(facts.picture->plan.warnings, row, true, findings);
+  AddFindings(*facts.picture, row, false, findings);
+  AddFindings(*facts.picture, row, true, findings);
   if (findings.empty()) findings.push_back(Ok(std::string(row.fine)));
   return findings;
 }
@@ -100,6 +106,20 @@ std::string SpellUnits(const Resource& resource) {
   return absl::StrFormat("%s: %s", resource.name, absl::StrJoin(parts, ", "));
 }
 
+// Its reason begins with a code, "aer-fatal: …", which is told apart here.
+Finding JudgeUnhealthy(const Unit& unit) {
+  const std::optional<Code> code = FindCode(unit.reason);
+  std::string_view why = unit.reason;
+  if (code && why.starts_with(CodeName(*code))) {
+    why.remove_prefix(std::min(CodeName(*code).size() + 2, why.size()));
+  }
+  // A machine that was started by hand is nothing that is broken.
+  return {.state = code == Code::kInUseHolder ? State::kWarn : State::kFail,
+          .read = absl::StrFormat("unit %s: %s", unit.id, why),
+          .remedy = code ? std::string(DefaultRemedy(*code)) : "vfio-agent explain " + unit.id,
+          .code = code};
+}
+
 Findings Selection(const DoctorFacts& facts) {
   if (!facts.picture) return {Unknown(kUnread + facts.picture_error)};
   if (!facts.passthrough) {
@@ -112,13 +132,7 @@ Findings Selection(const DoctorFacts& facts) {
     offered.push_back(SpellUnits(resource));
     for (const Unit& unit : resource.units) {
       if (unit.state != UnitState::kUnhealthy) continue;
-      const std::optional<Code> code = FindCode(unit.reason);
-      // A machine that was started by hand is nothing that is broken.
-      findings.push_back(
-          {.state = code == Code::kInUseHolder ? State::kWarn : State::kFail,
-           .read = absl::StrFormat("unit %s: %s", unit.id, unit.reason),
-           .remedy = code ? std::string(DefaultRemedy(*code)) : "vfio-agent explain " + unit.id,
-           .code = code});
+      findings.push_back(JudgeUnhealthy(unit));
     }
   }
   const auto selected = [](const GroupPlan& group) {

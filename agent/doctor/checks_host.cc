@@ -133,12 +133,18 @@ std::string SwapRemedy(const KubeletFacts& kubelet) {
 
 // The kubelet looks once, when it starts: swap that comes later stops it at its next start.
 Findings Swap(const DoctorFacts& facts) {
+  if (facts.memory.swaps.absent() && facts.view != View::kCopy) {
+    return {Ok("this kernel has none")};
+  }
   if (!facts.memory.swaps.known()) return {Unknown("/proc/swaps cannot be read")};
   const std::vector<SwapArea>& areas = facts.memory.swaps.value();
   if (areas.empty()) return {Ok("off")};
   const std::string on = "on: " + SpellSwaps(areas);
   const KubeletFacts& kubelet = facts.kubelet;
-  if (!KubeletExpected(facts)) return {Ok(on + "; there is no kubelet that would mind")};
+  if (!KubeletExpected(facts)) {
+    if (facts.view != View::kHost) return {Unknown(on + "; nothing here tells of a kubelet")};
+    return {Ok(on + "; there is no kubelet that would mind")};
+  }
   if (!kubelet.config.fail_swap_on) {
     return {Ok(absl::StrFormat(
         "%s; the kubelet allows it (%s)", on,

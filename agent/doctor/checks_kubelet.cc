@@ -1,7 +1,7 @@
 // Checks of the container runtime and the kubelet.
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <cerrno>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -13,11 +13,16 @@ namespace vfio_agent {
 namespace {
 
 constexpr char kInCopy[] = "cannot be seen in a copy";
-constexpr char kFromPod[] =
-    "the kubelet's files cannot be seen from this pod (that needs hostPID, CAP_SYS_PTRACE and a "
-    "kubelet that runs)";
-constexpr char kOnHost[] = "run `vfio-agent doctor` on the host";
+constexpr char kNotSeen[] =
+    "the kubelet's files cannot be seen from here: that needs root, and in a pod hostPID, "
+    "CAP_SYS_PTRACE and a kubelet that runs";
+constexpr char kOnHost[] = "run `vfio-agent doctor` on the host, as root";
 constexpr char kNoKubelet[] = "not looked for: there is no kubelet";
+
+// "/x: Read-only file system".
+std::string ErrorText(const std::string& path, int error) {
+  return Message(ErrnoStatus(error, path));
+}
 
 std::string Because(const SocketProbe& probe) {
   switch (probe.state) {
@@ -32,8 +37,7 @@ std::string Because(const SocketProbe& probe) {
     case SocketState::kUnclear:
       break;
   }
-  return absl::StrFormat("%s: %s", probe.path,
-                         std::strerror(probe.error));  // NOLINT(concurrency-mt-unsafe)
+  return ErrorText(probe.path, probe.error);
 }
 
 // A failure while the kubelet is down; while it runs only what its next start will meet.
@@ -45,7 +49,7 @@ Finding FailUnlessAlive(const DoctorFacts& facts, const std::string& read, std::
 Findings Runtime(const DoctorFacts& facts) {
   const KubeletFacts& kubelet = facts.kubelet;
   if (!KubeletExpected(facts)) return {Ok(kNoKubelet)};
-  if (!kubelet.files_seen) return {Unknown(kFromPod, kOnHost)};
+  if (!kubelet.files_seen) return {Unknown(kNotSeen, kOnHost)};
   constexpr char kRemedy[] = "systemctl status containerd (crio); journalctl -u containerd -n 50";
   std::vector<std::string> read;
   bool unclear = facts.view == View::kCopy;
@@ -63,7 +67,7 @@ Findings Runtime(const DoctorFacts& facts) {
 Findings Configuration(const DoctorFacts& facts) {
   const KubeletFacts& kubelet = facts.kubelet;
   if (!KubeletExpected(facts)) return {Ok(kNoKubelet)};
-  if (!kubelet.files_seen) return {Unknown(kFromPod, kOnHost)};
+  if (!kubelet.files_seen) return {Unknown(kNotSeen, kOnHost)};
   if (!kubelet.config_error.empty()) {
     return {FailUnlessAlive(facts, kubelet.config_error,
                             "mend the file, then systemctl restart kubelet")};
@@ -101,7 +105,7 @@ Findings ResourceManagers(const DoctorFacts& facts) {
   constexpr int kMostNodes = 8;
   const KubeletFacts& kubelet = facts.kubelet;
   if (!KubeletExpected(facts)) return {Ok(kNoKubelet)};
-  if (!kubelet.files_seen) return {Unknown(kFromPod, kOnHost)};
+  if (!kubelet.files_seen) return {Unknown(kNotSeen, kOnHost)};
   Findings findings;
   JudgeKept(facts, kubelet.cpu_state, kubelet.config.cpu_policy, findings);
   JudgeKept(facts, kubelet.memory_state, kubelet.config.memory_policy, findings);
@@ -153,7 +157,10 @@ Findings PluginDirectory(const DoctorFacts& facts) {
   if (kubelet.plugin_dir.ok()) return {Ok(facts.settings.device_plugin_dir + " is there")};
   if (!kubelet.asked) return {Unknown(kInCopy)};
   if (!KubeletExpected(facts)) return {Ok(kNoKubelet)};
-  return {Fail(Printable(Message(kubelet.plugin_dir), 256),
+  const int error = ErrnoOf(kubelet.plugin_dir);
+  const std::string read = ErrorText(facts.settings.device_plugin_dir, error);
+  if (error == EACCES) return {Warn(read, "run it as root")};
+  return {Fail(read,
                "the kubelet makes it when it starts; in a pod, mount it read-write; its place is "
                "kubelet.devicePluginDir")};
 }
@@ -169,6 +176,9 @@ Findings PodResources(const DoctorFacts& facts) {
   if (kubelet.pods) return {Fail(Printable(kubelet.pods->why_unknown, 512), kRemedy)};
   if (!kubelet.asked) return {Unknown(kInCopy)};
   if (!KubeletExpected(facts)) return {Ok(kNoKubelet)};
+  if (kubelet.pods_socket.state == SocketState::kUnclear) {
+    return {Unknown(Because(kubelet.pods_socket), "run it as root")};
+  }
   return {Fail(Because(kubelet.pods_socket), kRemedy)};
 }
 

@@ -58,6 +58,7 @@ Findings FirmwareIommu(const DoctorFacts& facts) {
                  Code::kIommuOff)};
   }
   if (firmware.iommu_tables.absent()) return {Unknown("this firmware has no ACPI tables")};
+  if (facts.view == View::kCopy) return {Unknown("the copy has no /sys/firmware")};
   return {Unknown("/sys/firmware shows nothing: a container runtime masks it",
                   "run it on the host, or look for DMAR or IVRS in /sys/firmware/acpi/tables")};
 }

@@ -146,9 +146,9 @@ Findings GpuDaemons(const DoctorFacts& facts) {
   }
   const std::string daemons = SpellProcesses(facts, kDaemons);
   if (daemons.empty()) {
-    return {facts.processes.complete
-                ? Ok("none runs")
-                : Unknown("not every process can be seen from here", "in a pod: hostPID: true")};
+    if (facts.processes.complete) return {Ok("none runs")};
+    if (facts.view == View::kCopy) return {Unknown("not every process is in the copy")};
+    return {Unknown("not every process can be seen from here", "in a pod: hostPID: true")};
   }
   const int nvidia = SelectedWith(facts, "nvidia");
   if (nvidia == 0) return {Ok(daemons + "; no selected card is with the nvidia driver")};

@@ -1,6 +1,7 @@
 #include "agent/doctor/facts.h"
 
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <array>
 
@@ -9,7 +10,7 @@
 #include "agent/outlets/status.h"
 #include "deviceplugin/server.h"
 #include "deviceplugin/status_server.h"
-#include "sysfs/holders.h"
+#include "sysfs/host_view.h"
 #include "sysfs/paths.h"
 #include "sysfs/proc_text.h"
 #include "sysfs/status.h"
@@ -30,10 +31,7 @@ constexpr std::array kCommands = std::to_array<std::string_view>(
 
 View ViewOf(const Tree& tree) {
   if (!tree.is_host()) return View::kCopy;
-  if (!SeesAllProcesses(tree)) return View::kPod;
-  const absl::StatusOr<std::string> mine = tree.ReadLink("proc/self/ns/mnt");
-  const absl::StatusOr<std::string> first = tree.ReadLink("proc/1/ns/mnt");
-  return mine.ok() && first.ok() && *mine != *first ? View::kPod : View::kHost;
+  return SeesHostFiles(tree) ? View::kHost : View::kPod;
 }
 
 // The root directory that the running kubelet has: the host's, seen from a pod, where it may be
@@ -127,7 +125,9 @@ DoctorFacts TakeDoctorFacts(Session& session) {
   const Tree* const own = facts.view == View::kPod ? nullptr : &tree;
   facts.modules =
       ReadHostModules(tree, own == nullptr && root ? &*root : own, facts.command_line, kModules);
-  ReadKubelet(session, root ? &*root : own, facts);
+  // The kubelet's own files are for root; a copy's are as they are.
+  const bool may_look = facts.view == View::kCopy || ::geteuid() == 0;
+  ReadKubelet(session, root ? &*root : may_look ? own : nullptr, facts);
   if (IsLive(session, "stateDir")) {
     facts.state_dir = LookAtStateDir(facts.settings.state_dir);
     facts.agent = AskAgent(facts.settings);

@@ -33,7 +33,8 @@ std::string Below(const std::string& path) {
 // The words of a unit or environment file: KUBELET_EXTRA_ARGS="--a=b --c" has two.
 void AddWords(const Tree& files, const std::string& path, std::vector<std::string>& words) {
   const absl::StatusOr<std::string> text = ReadProcText(files, path, kFileLimit);
-  for (const std::string_view line : Lines(text.ok() ? *text : std::string())) {
+  if (!text.ok()) return;
+  for (const std::string_view line : Lines(*text)) {
     if (line.starts_with('#')) continue;
     std::string plain(line);
     for (char& c : plain) {
@@ -87,7 +88,7 @@ KubeletFlags ReadSavedFlags(const Tree& files) {
 void ReadUnit(const Tree& files, KubeletFacts& facts) {
   for (const std::string_view unit : kUnits) {
     const absl::StatusOr<std::string> link = files.ReadLink(unit);
-    if (link.ok() && *link == "/dev/null") {
+    if (link.ok() && link->ends_with("/dev/null")) {
       facts.unit_masked = true;
     } else if (link.ok() || files.Exists(unit)) {
       facts.unit_installed = true;

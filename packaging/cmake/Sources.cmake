@@ -5,6 +5,13 @@ vfio_agent_library(sysfs
           module_facts.cc module_loader.cc network_use.cc node_facts.cc node_watch.cc numa.cc
           pci_address.cc pci_device.cc proc_text.cc process_use.cc storage_use.cc tree.cc
           uevents.cc use.cc watch.cc writer.cc
+  SOURCES pci_address.cc tree.cc writer.cc capabilities.cc cgroup_owner.cc config_space.cc
+          device_walk.cc display_use.cc holders.cc iommu_facts.cc module_facts.cc module_loader.cc
+          network_use.cc node_facts.cc node_watch.cc numa.cc pci_device.cc proc_text.cc process_use.cc storage_use.cc
+          device_walk.cc display_use.cc holders.cc host_firmware.cc host_memory.cc host_modules.cc host_processes.cc
+          host_view.cc iommu_facts.cc module_facts.cc module_loader.cc
+          network_use.cc node_facts.cc node_watch.cc pci_device.cc proc_text.cc process_use.cc storage_use.cc
+          uevents.cc use.cc watch.cc
   PUBLIC vfio_agent_absl
   PRIVATE PkgConfig::libpci PkgConfig::libudev ${CMAKE_DL_LIBS})
 vfio_agent_library(iommu

@@ -137,7 +137,7 @@ const std::vector<Case>& ModuleCases() {
       {"selection", State::kWarn, "selects no device",
        [](Facts& f) { f.picture->plan = DefaultPlan(Node({})); }},
       {"selection", State::kWarn, "mode is container", [](Facts& f) { f.passthrough = false; }},
-      {"selection", State::kFail, "aer-fatal: two errors",
+      {"selection", State::kFail, "unit 0000:65:00.0: two errors",
        [](Facts& f) {
          Unit& unit = f.picture->plan.resources.at(0).units.at(0);
          unit.state = UnitState::kUnhealthy;
@@ -187,6 +187,11 @@ const std::vector<Case>& HostCases() {
        }},
       {"swap", State::kUnknown, "cannot be read",
        [](Facts& f) { f.memory.swaps = Fact<std::vector<SwapArea>>::Unknown(EACCES); }},
+      {"swap", State::kUnknown, "cannot be read",
+       [](Facts& f) {
+         f.memory.swaps = {};
+         f.view = View::kCopy;
+       }},
       {"state directory", State::kFail, "512 KiB free",
        [](Facts& f) { f.state_dir->free_bytes = 512 << 10; }},
       {"state directory", State::kFail, "room for 3 more files",
@@ -208,7 +213,7 @@ const std::vector<Case>& KubeletCases() {
        [](Facts& f) { f.kubelet.runtimes.at(0).state = SocketState::kDead; }},
       {"container runtime", State::kFail, "no socket of containerd",
        [](Facts& f) { f.kubelet.runtimes.clear(); }},
-      {"container runtime", State::kUnknown, "this pod",
+      {"container runtime", State::kUnknown, "cannot be seen from here",
        [](Facts& f) { f.kubelet.files_seen = false; }},
       {"configuration", State::kWarn, "config.yaml:3:1: bad; the kubelet runs still",
        [](Facts& f) { f.kubelet.config_error = "config.yaml:3:1: bad"; }},
@@ -237,8 +242,10 @@ const std::vector<Case>& KubeletCases() {
          f.kubelet.unit_masked = true;
        }},
       {"kubelet", State::kWarn, "no sign of a kubelet", NoKubeletAtAll},
-      {"plugin directory", State::kFail, "read-only file system",
-       [](Facts& f) { f.kubelet.plugin_dir = absl::UnavailableError("read-only file system"); }},
+      {"plugin directory", State::kFail, "/var/lib/kubelet/device-plugins: Read-only file system",
+       [](Facts& f) { f.kubelet.plugin_dir = ErrnoStatus(EROFS, "write"); }},
+      {"plugin directory", State::kWarn, "Permission denied",
+       [](Facts& f) { f.kubelet.plugin_dir = ErrnoStatus(EACCES, "write"); }},
       {"pod resources", State::kFail, "nothing within 2s",
        [](Facts& f) {
          f.kubelet.pods = PodClaims{.known = false, .why_unknown = "nothing within 2s"};
@@ -247,6 +254,11 @@ const std::vector<Case>& KubeletCases() {
        [](Facts& f) {
          f.kubelet.pods.reset();
          f.kubelet.pods_socket.state = SocketState::kAbsent;
+       }},
+      {"pod resources", State::kUnknown, "Permission denied",
+       [](Facts& f) {
+         f.kubelet.pods.reset();
+         f.kubelet.pods_socket = {"/pods.sock", SocketState::kUnclear, EACCES};
        }},
       {"checkpoint", State::kWarn, "no JSON",
        [](Facts& f) { f.kubelet.checkpoint.error = "it is no JSON object"; }},
@@ -372,6 +384,15 @@ TEST_CASE("a warning of the plan is a warning here, and says when it was overrul
   CHECK(answers[0].read == "up (overruled by guard.override)");
 }
 
+TEST_CASE("what a daemon is at work on passes by itself", "[doctor]") {
+  DoctorFacts facts = HealthyFacts();
+  facts.picture->plan.refusals = {
+      {.code = Code::kForeignManager, .group = 26, .text = "at work", .remedy = "wait"}};
+  CHECK(Answers(facts, "host use").at(0).state == State::kFail);
+  facts.picture->custody.underway.elsewhere = {26};
+  CHECK(Answers(facts, "host use").at(0).state == State::kWarn);
+}
+
 TEST_CASE("eight cards with one cause are one line", "[doctor]") {
   DoctorFacts facts = HealthyFacts();
   facts.picture->plan.refusals.clear();
@@ -392,6 +413,8 @@ TEST_CASE("a kubelet that allows swap, or none at all, is not minded", "[doctor]
   CHECK(Answers(facts, "swap").at(0).read ==
         "on: /swapfile (file, 8 GiB); the kubelet allows it (LimitedSwap)");
   NoKubeletAtAll(facts);
+  CHECK(Answers(facts, "swap").at(0).state == State::kOk);
+  facts.memory.swaps = {};  // a kernel without swap
   CHECK(Answers(facts, "swap").at(0).state == State::kOk);
 }
 

@@ -8,6 +8,7 @@
 #include "sysfs/host_memory.h"
 #include "sysfs/host_modules.h"
 #include "sysfs/host_processes.h"
+#include "sysfs/host_view.h"
 #include "test/doctor/listening.h"
 #include "test/support/fake_tree.h"
 
@@ -112,7 +113,7 @@ TEST_CASE("swap areas are the lines below the heading", "[doctor]") {
   CHECK(areas[0] == SwapArea{.name = "/dev/sda2", .type = "partition", .size_kb = 8388604});
   CHECK(areas[1].name == "/a\\040b");
   CHECK(ParseSwaps("Filename\t\t\tType\n").empty());
-  CHECK(ReadMemoryFacts(FakeTree().Open()).swaps.unknown());
+  CHECK(ReadMemoryFacts(FakeTree().Open()).swaps.absent());
 }
 
 TEST_CASE("huge pages are counted for each node and size", "[doctor]") {
@@ -155,6 +156,17 @@ TEST_CASE("processes are found by the start of their names, with limit and owner
   CHECK(absl::StrJoin(ReadArguments(fake.Open(), 12), "|") == "kubelet|--config=/k.yaml");
   CHECK(ParseLockedMemory("Max locked memory  unlimited unlimited bytes\n").is(kUnlimited));
   CHECK(ParseLockedMemory("Max open files 1 2 files\n").unknown());
+}
+
+TEST_CASE("two processes see the same root where the same is mounted on it", "[doctor]") {
+  constexpr char kHost[] =
+      "22 1 259:2 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw\n"
+      "23 22 0:21 / /proc rw - proc proc rw\n";
+  CHECK(ParseRootMount(kHost) == "259:2 /");
+  CHECK(ParseRootMount("900 800 0:77 / / ro,relatime - overlay overlay rw\n") == "0:77 /");
+  CHECK(ParseRootMount("1 1 0:1 / / rw - rootfs rootfs rw\n" + std::string(kHost)) == "259:2 /");
+  CHECK(ParseRootMount("22 1 259:2").empty());
+  CHECK(SeesHostFiles(FakeTree().Open()));
 }
 
 TEST_CASE("a socket answers, is dead, is absent, or is no socket", "[doctor]") {

@@ -97,13 +97,16 @@ void Kernel::ShowModules() {
   std::string builtin = "kernel/drivers/pci/pcie/pcieport.ko\n";
   std::string aliases;
   if (machine_.vfio_pci == "builtin") {
-    builtin += "kernel/drivers/vfio/vfio.ko\nkernel/drivers/vfio/pci/vfio-pci.ko\n";
+    builtin +=
+        "kernel/drivers/vfio/vfio.ko\nkernel/drivers/vfio/vfio_iommu_type1.ko\n"
+        "kernel/drivers/vfio/pci/vfio-pci.ko\n";
   } else if (machine_.vfio_pci != "missing") {
     dependencies +=
         "kernel/drivers/vfio/pci/vfio-pci.ko: kernel/drivers/vfio/pci/vfio-pci-core.ko "
         "kernel/drivers/vfio/vfio.ko\n"
         "kernel/drivers/vfio/pci/vfio-pci-core.ko: kernel/drivers/vfio/vfio.ko\n"
-        "kernel/drivers/vfio/vfio.ko:\n";
+        "kernel/drivers/vfio/vfio.ko:\n"
+        "kernel/drivers/vfio/vfio_iommu_type1.ko: kernel/drivers/vfio/vfio.ko\n";
     aliases += "alias vfio_pci:v*d*sv*sd*bc*sc*i* vfio_pci\n";
   }
   for (const std::string& line : machine_.module_aliases) aliases += line + "\n";
