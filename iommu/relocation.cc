@@ -78,22 +78,30 @@ bool Contains(const std::vector<PciAddress>& list, const PciAddress& address) {
   return std::ranges::count(list, address) > 0;
 }
 
-// The facts with the card below `port`, in the place of what is there.
-NodeFacts Moved(NodeFacts facts, const Relocation& relocation, const PciDevice& port, size_t top) {
-  std::erase_if(facts.devices, [&](const PciDevice& device) {
-    return !Contains(relocation.card, device.address) && IsUnder(device, port.address);
-  });
-  for (PciDevice& device : facts.devices) {
-    if (!Contains(relocation.card, device.address)) continue;
-    std::vector<PciAddress> path = port.path;
-    path.push_back(port.address);
-    path.insert(path.end(), device.path.begin() + static_cast<std::ptrdiff_t>(top),
-                device.path.end());
-    device.path = std::move(path);
-    device.parent = device.path.back();
-    device.root = port.root;
+// Hangs `device` below `port`, with what was above it from `keep` on.
+void Hang(const PciDevice& port, size_t keep, PciDevice& device) {
+  std::vector<PciAddress> path = port.path;
+  path.push_back(port.address);
+  path.insert(path.end(), device.path.begin() + static_cast<std::ptrdiff_t>(keep),
+              device.path.end());
+  device.path = std::move(path);
+  device.parent = device.path.back();
+  device.root = port.root;
+}
+
+// The facts with the card, which is in `slot` now, below `port`, and with what is there below
+// `slot`.
+NodeFacts Exchanged(const NodeFacts& facts, const Relocation& relocation, const PciDevice& port,
+                    const PciDevice& slot) {
+  NodeFacts changed = facts;
+  for (PciDevice& device : changed.devices) {
+    if (Contains(relocation.card, device.address)) {
+      Hang(port, slot.path.size() + 1, device);
+    } else if (IsUnder(device, port.address)) {
+      Hang(slot, port.path.size() + 1, device);
+    }
   }
-  return facts;
+  return changed;
 }
 
 // Only what the rule looks at: the facts are copied for each port.
@@ -117,8 +125,8 @@ NodeFacts Bare(const NodeFacts& facts) {
 Move Try(const NodeFacts& facts, const Relocation& relocation, const PciDevice& device,
          const PciDevice& port) {
   Move move{.port = port.address};
-  const size_t top = TopOfCard(facts, device);
-  const auto company = ComputedCompany(Moved(facts, relocation, port, top), device.address);
+  const PciDevice& slot = *FindDevice(facts, device.path[TopOfCard(facts, device) - 1]);
+  const auto company = ComputedCompany(Exchanged(facts, relocation, port, slot), device.address);
   if (!company) return move;
   for (const PciAddress& address : *company) {
     if (!Contains(relocation.card, address)) move.with.push_back(address);

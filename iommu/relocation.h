@@ -23,7 +23,7 @@ struct Move {
 struct Relocation {
   std::string fixed;             // why it cannot move, a sentence; empty: it can
   std::vector<PciAddress> card;  // what would move with it: its slot, and a switch on the card
-  std::vector<Move> moves;       // by port. What is in an occupied one goes elsewhere
+  std::vector<Move> moves;       // by port. What is in an occupied one takes the card's place
   bool operator==(const Relocation&) const = default;
 };
 Relocation SimulateMoves(const NodeFacts& facts, const PciDevice& device);

@@ -75,14 +75,15 @@ Json IfSelectedToJson(const std::optional<IfSelected>& what_if) {
 
 Json ExplanationToJson(const Explanation& explanation) {
   const GroupPlan& group = explanation.plan;
-  Json members = Json::array(), commands = Json::array();
+  Json members = Json::array(), commands = Json::array(), merges = Json::array();
+  for (const MergeNote& merge : explanation.merges) merges.push_back(merge.text);
   for (const MemberNote& note : explanation.members) members.push_back(MemberToJson(note));
   for (const Action& action : group.actions) commands.push_back(ToShell(action));
   Json json = {{"group", group.group ? Json(*group.group) : Json(nullptr)},
                {"verdict", std::string(Name(group.verdict))},
                {"resource", group.resource.empty() ? Json(nullptr) : Json(group.resource)},
                {"members", members},
-               {"merges", explanation.merges},
+               {"merges", merges},
                {"unknown", Addresses(explanation.unknown)},
                {"paths", PathsToJson(explanation.paths)},
                {"refusals", RefusalsToJson(group.refusals)},

@@ -124,7 +124,8 @@ Explanation Explain(const Surroundings& around, const GroupPlan& group) {
   Explanation explanation{.plan = group, .if_selected = around.if_selected};
   std::set<PciAddress> culprits;
   for (const Merge& merge : MergesOf(around.grouping, group)) {
-    explanation.merges.push_back(ExplainMerge(facts, merge));
+    const bool bridge = FindDevice(facts, merge.device)->IsBridge();
+    explanation.merges.push_back({.text = ExplainMerge(facts, merge), .bridge = bridge});
     culprits.insert(merge.culprit);
   }
   for (const Member& member : group.members) {

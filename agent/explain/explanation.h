@@ -43,10 +43,15 @@ struct IfSelected {
   std::vector<Refusal> refusals;
 };
 
+struct MergeNote {
+  std::string text;     // of ExplainMerge()
+  bool bridge = false;  // it is a bridge that is in the group for this reason
+};
+
 struct Explanation {
   GroupPlan plan;  // of a device without a group: itself and its slot, unselected
   std::vector<MemberNote> members;
-  std::vector<std::string> merges;
+  std::vector<MergeNote> merges;
   std::vector<PciAddress> unknown;  // whose ACS on the way to the root is not known
   std::vector<DevicePath> paths;    // one for each member, in their order
   std::optional<IfSelected> if_selected;

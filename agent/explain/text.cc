@@ -32,9 +32,13 @@ std::string MembersText(const Explanation& explanation) {
   return text;
 }
 
+// Each endpoint's own line names the port; those of the bridges between would say the same again.
 std::string MergesText(const Explanation& explanation) {
   std::string text;
-  for (const std::string& merge : explanation.merges) text += "    " + merge + "\n";
+  const bool endpoints = std::ranges::count(explanation.merges, false, &MergeNote::bridge) > 0;
+  for (const MergeNote& merge : explanation.merges) {
+    if (!endpoints || !merge.bridge) text += "    " + merge.text + "\n";
+  }
   for (const PciAddress& address : explanation.unknown) {
     text += absl::StrFormat("    %s: ACS on its way to the root is unknown (needs CAP_SYS_ADMIN)\n",
                             address.ToString());
@@ -107,7 +111,7 @@ std::string ExpectedText(const Explanation& explanation) {
 
 std::string PortText(const Move& move) {
   if (move.occupants.empty()) return move.port.ToString() + " (free)";
-  return absl::StrFormat("%s (now %s)", move.port.ToString(), Join(move.occupants));
+  return absl::StrFormat("%s (in exchange for %s)", move.port.ToString(), Join(move.occupants));
 }
 
 // Free ports first; not more than a person reads.

@@ -70,6 +70,7 @@ resources:
   - select: [{vendor: "10de", class: ["0302"]}]
   - name: site.example.com/rail
     select: [{address: "0000:18:00.0"}]
+guard: {override: ["0000:18:00.0"]}
 )");
   const std::string pair =
       node.Run({"topology", "--guest", "kubevirt", "1b:00.0", "18:00.0", "--config", config}).out;

@@ -58,11 +58,17 @@ TEST_CASE("in another slot a card is alone where that port isolates, and shares 
   CHECK(beside->outcome == Move::Outcome::kShared);
   CHECK(beside->with == std::vector<PciAddress>{At("0000:04:00.0")});
 
-  // What is there now would have to go elsewhere.
+  // What is there now takes the card's place.
   const Move* const taken = Below(relocation, "0000:00:03.0");
   REQUIRE(taken != nullptr);
   CHECK(taken->outcome == Move::Outcome::kAlone);
   CHECK(taken->occupants == std::vector<PciAddress>{At("0000:05:00.0")});
+
+  // To change places with the one that it shares with helps nothing.
+  const Move* const exchanged = Below(relocation, "0000:02:01.0");
+  REQUIRE(exchanged != nullptr);
+  CHECK(exchanged->outcome == Move::Outcome::kShared);
+  CHECK(exchanged->with == std::vector<PciAddress>{At("0000:04:00.0")});
 
   const Move* const unread = Below(relocation, "0000:00:04.0");
   REQUIRE(unread != nullptr);
