@@ -70,7 +70,7 @@ void ReadNodes(const Tree& tree, MemoryFacts& facts) {
 }  // namespace
 
 // One heading, then "<name> <type> <size> <used> <priority>"; blanks of a name are "\040".
-std::vector<SwapArea> ParseSwaps(std::string_view text) {
+std::vector<SwapArea> ParseSwapAreas(std::string_view text) {
   std::vector<SwapArea> areas;
   for (const std::string_view line : Lines(text)) {
     const std::vector<std::string_view> words = Fields(line);
@@ -85,7 +85,7 @@ std::vector<SwapArea> ParseSwaps(std::string_view text) {
 MemoryFacts ReadMemoryFacts(const Tree& tree) {
   MemoryFacts facts;
   const absl::StatusOr<std::string> swaps = ReadProcText(tree, kSwaps);
-  if (swaps.ok()) facts.swaps = Fact<std::vector<SwapArea>>(ParseSwaps(*swaps));
+  if (swaps.ok()) facts.swaps = Fact<std::vector<SwapArea>>(ParseSwapAreas(*swaps));
   const int error = ErrnoOf(swaps.status());
   if (error != 0 && error != ENOENT) facts.swaps = Fact<std::vector<SwapArea>>::Unknown(error);
   ReadNodes(tree, facts);

@@ -42,6 +42,6 @@ struct MemoryFacts {
 MemoryFacts ReadMemoryFacts(const Tree& tree);
 
 // The areas that proc/swaps names.
-std::vector<SwapArea> ParseSwaps(std::string_view text);
+std::vector<SwapArea> ParseSwapAreas(std::string_view text);
 
 }  // namespace vfio_agent

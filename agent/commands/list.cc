@@ -62,14 +62,15 @@ void PrintHint(const Picture& picture, bool all) {
 }
 
 int WatchList(Session& session) {
-  return Watch(session.tree(), {.form = WatchFormFor(session.invocation().output),
-                                .pause = kPause,
-                                .answer = [&session]() -> std::string {
-                                  std::vector<std::string> notes;  // a list without --watch tells
-                                  const absl::StatusOr<Picture> picture = session.Take(notes);
-                                  if (!picture.ok()) return Message(picture.status()) + "\n";
-                                  return Answer(*picture, session.invocation());
-                                }});
+  return KeepWatching(session.tree(),
+                      {.form = WatchFormFor(session.invocation().output),
+                       .pause = kPause,
+                       .answer = [&session]() -> std::string {
+                         std::vector<std::string> notes;  // a list without --watch tells
+                         const absl::StatusOr<Picture> picture = session.Take(notes);
+                         if (!picture.ok()) return Message(picture.status()) + "\n";
+                         return Answer(*picture, session.invocation());
+                       }});
 }
 
 }  // namespace

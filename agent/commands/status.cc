@@ -35,13 +35,13 @@ std::string Answer(const AgentStatus& status, const Invocation& invocation) {
 }
 
 int WatchStatus(const Session& session) {
-  return Watch(session.tree(), {.form = WatchFormFor(session.invocation().output),
-                                .pause = kPause,
-                                .answer = [&session]() -> std::string {
-                                  const auto status = Fetch(session.settings());
-                                  if (!status.ok()) return Message(status.status()) + "\n";
-                                  return Answer(*status, session.invocation());
-                                }});
+  return KeepWatching(session.tree(), {.form = WatchFormFor(session.invocation().output),
+                                       .pause = kPause,
+                                       .answer = [&session]() -> std::string {
+                                         const auto status = Fetch(session.settings());
+                                         if (!status.ok()) return Message(status.status()) + "\n";
+                                         return Answer(*status, session.invocation());
+                                       }});
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ absl::Status SetListen(Settings& settings, const std::string& value) {
 constexpr std::array<SettingRow, 17> kRows = {{
     {"device-plugin-dir", "kubelet.devicePluginDir", kDefaultDevicePluginDir,
      "the kubelet's device-plugin directory", SetPath<&Settings::device_plugin_dir>, "DIR", true},
-    {"kubelet-root-dir", "kubelet.rootDir", "/var/lib/kubelet",
+    {"kubelet-root-dir", "kubelet.rootDir", kDefaultKubeletRootDir,
      "the kubelet's --root-dir: pod-resources/kubelet.sock below it tells which units pods have",
      SetPath<&Settings::kubelet_root_dir>, "DIR", true},
     {"registration", "kubelet.registration", "socket",

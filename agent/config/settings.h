@@ -15,6 +15,7 @@ namespace vfio_agent {
 
 inline constexpr char kDefaultStateDir[] = "/var/lib/vfio-agent";
 inline constexpr char kDefaultPciIds[] = "/usr/share/misc/pci.ids";
+inline constexpr char kDefaultKubeletRootDir[] = "/var/lib/kubelet";
 inline constexpr char kDefaultDevicePluginDir[] = "/var/lib/kubelet/device-plugins";
 
 enum class OnExit { kKeep, kRelease };

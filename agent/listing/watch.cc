@@ -57,7 +57,7 @@ Watching::Form WatchFormFor(Output output) {
   return IsTerminal(STDOUT_FILENO) ? Watching::Form::kRedraw : Watching::Form::kLines;
 }
 
-int Watch(const Tree& tree, const Watching& watching) {
+int KeepWatching(const Tree& tree, const Watching& watching) {
   Signals signals;
   Loop loop;
   for (const absl::Status& status : {signals.Install(), loop.Open()}) {

@@ -24,6 +24,6 @@ Watching::Form WatchFormFor(Output output);
 // Until SIGINT, SIGTERM or SIGHUP; returns the exit code. Looks anew when the kernel tells of a
 // device or /dev/vfio changes, as the daemon does, and at the latest after the pause: what pods
 // have, and what another root than the host's holds, nobody tells.
-int Watch(const Tree& tree, const Watching& row);
+int KeepWatching(const Tree& tree, const Watching& row);
 
 }  // namespace vfio_agent

@@ -1,5 +1,7 @@
 #include "agent/snapshot/additions.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_format.h"
 #include "agent/commands.h"
 #include "iommu/naming.h"
@@ -43,13 +45,26 @@ std::string ConfigToText(const Session& session) {
 void AddJournal(const Session& session, Additions& additions, std::vector<std::string>& missing) {
   std::vector<Journal::Unreadable> unreadable;
   const absl::StatusOr<Records> records = session.OpenJournal().Read(unreadable);
-  if (!records.ok()) missing.push_back("journal: " + Message(records.status()));
+  if (!records.ok()) missing.emplace_back("journal: cannot be read");
   for (const Journal::Unreadable& file : unreadable) {
     missing.push_back(absl::StrFormat("journal: %s: %s", NameOf(file.path), file.why));
   }
   for (const auto& [address, record] : records.ok() ? *records : Records()) {
     additions[absl::StrFormat("%s/devices/%s.json", InRoot(kDefaultStateDir), address.ToString())] =
         RecordToText(record);
+  }
+}
+
+// What the snapshot that this one is taken of has not either.
+void AddEarlier(const Tree& tree, std::vector<std::string>& missing) {
+  constexpr size_t kLimit = size_t{16} << 20;
+  const absl::StatusOr<std::string> text = tree.ReadText(kAboutFile, kLimit);
+  if (tree.is_host() || !text.ok()) return;
+  const Json about = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!about.is_object() || !about.contains("unfinished")) return;
+  for (const Json& line : about["unfinished"]) {
+    if (!line.is_string()) continue;
+    if (std::ranges::count(missing, line.get<std::string>()) == 0) missing.push_back(line);
   }
 }
 
@@ -73,8 +88,9 @@ Additions TakeAdditions(const Session& session, const Recording& recording,
   absl::Status error;
   const ModelNames names = FindModelNames(session.settings().pci_ids, IdsOf(recording), error);
   if (error.ok()) additions[InRoot(kDefaultPciIds)] = ModelNamesToText(names);
-  if (!error.ok()) missing.push_back("model names: " + Message(error));
+  if (!error.ok()) missing.emplace_back("model names: no pci.ids that can be read");
   AddJournal(session, additions, missing);
+  AddEarlier(session.tree(), missing);
   return additions;
 }
 

@@ -2,9 +2,13 @@
 
 #include <array>
 
+#include "agent/config/settings.h"
+#include "agent/doctor/facts.h"
+#include "agent/doctor/kubelet_facts.h"
 #include "sysfs/config_space.h"
 #include "sysfs/module_facts.h"
 #include "sysfs/node_facts.h"
+#include "sysfs/numa.h"
 #include "sysfs/paths.h"
 #include "sysfs/tree.h"
 #include "sysfs/use.h"
@@ -50,12 +54,28 @@ void TakeOverrides(const Tree& tree) {
   }
 }
 
+// What `doctor` and `topology` ask besides. Nothing is asked of sockets: files alone are taken.
+void TakeHost(const Tree& tree) {
+  ReadFirmwareFacts(tree);
+  ReadMemoryFacts(tree);
+  ReadNumaNodes(tree);
+  const absl::StatusOr<std::string> line = tree.ReadText(kCommandLine, size_t{64} * 1024);
+  ReadHostModules(tree, &tree, line.ok() ? *line : "", DoctorModules());
+  Settings settings;
+  settings.device_plugin_dir = kDefaultDevicePluginDir;
+  settings.kubelet_root_dir = kDefaultKubeletRootDir;
+  ReadKubeletFacts(
+      {.proc = &tree, .files = &tree, .plugins = &tree, .files_live = false, .plugins_live = false},
+      ReadHostProcesses(tree, DoctorCommands()), settings);
+}
+
 void TakeBoot(const Tree& tree) { tree.ReadText(kBootId).IgnoreError(); }
 
 constexpr std::array kFacts = std::to_array<FactToTake>({
     {"devices and groups", TakeNode, absl::Seconds(5)},
     {"who uses what", TakeUse, absl::Seconds(5)},
     {"driver overrides", TakeOverrides, absl::Milliseconds(500)},
+    {"machine and kubelet", TakeHost, absl::Seconds(5)},
     {"boot", TakeBoot, absl::Seconds(5)},
 });
 

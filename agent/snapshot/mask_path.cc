@@ -67,9 +67,13 @@ std::string MaskPart(const std::string& part, Masker& masker) {
 }
 
 bool IsUuid(const std::string& name) {
-  return name.size() == 36 &&
-         ::fnmatch("????????-????-????-????-????????????", name.c_str(), 0) == 0 &&
-         name.find_first_not_of("0123456789abcdefABCDEF-") == std::string::npos;
+  if (name.size() != 36) return false;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+    const bool digit = absl::ascii_isxdigit(static_cast<unsigned char>(name[i]));
+    if (dash ? name[i] != '-' : !digit) return false;
+  }
+  return true;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "agent/snapshot/mask_text.h"
 #include "agent/snapshot/masks.h"
+#include "agent/version.h"
 #include "sysfs/paths.h"
 #include "sysfs/status.h"
 
@@ -109,7 +110,7 @@ Snapshot MakeSnapshot(Recording recording, const Additions& additions,
   MaskItems(snapshot.items, masker, counts);
   const Replay replay = MaskReplay(recording.replay, masker);
   snapshot.about = {{"schema", "vfio-agent/snapshot/v1"},
-                    {"version", VFIO_AGENT_VERSION},
+                    {"version", std::string(AgentVersion())},
                     {"kernel", TextAt(snapshot.items, kKernelRelease)},
                     {"not_read", FailuresOf(replay)},
                     {"not_seen", HiddenOf(replay)},

@@ -106,13 +106,13 @@ TEST_CASE("the command line's blacklists count; the kernel's own is final", "[do
 }
 
 TEST_CASE("swap areas are the lines below the heading", "[doctor]") {
-  const std::vector<SwapArea> areas = ParseSwaps(
+  const std::vector<SwapArea> areas = ParseSwapAreas(
       "Filename\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
       "/dev/sda2  partition\t8388604\t0\t-2\n/a\\040b file 1024 0 -3\n");
   REQUIRE(areas.size() == 2);
   CHECK(areas[0] == SwapArea{.name = "/dev/sda2", .type = "partition", .size_kb = 8388604});
   CHECK(areas[1].name == "/a\\040b");
-  CHECK(ParseSwaps("Filename\t\t\tType\n").empty());
+  CHECK(ParseSwapAreas("Filename\t\t\tType\n").empty());
   CHECK(ReadMemoryFacts(FakeTree().Open()).swaps.absent());
 }
 
