@@ -8,6 +8,7 @@
 #include "agent/commands.h"
 #include "agent/exit_code.h"
 #include "agent/json.h"
+#include "agent/usage/commit.h"
 #include "deviceplugin/versions.h"
 
 namespace vfio_agent {
@@ -34,8 +35,10 @@ Json Libraries() {
 }  // namespace
 
 int VersionCommand(const Invocation& invocation) {
+  const std::string commit = CommitOf(VFIO_AGENT_VERSION);
   const Json document = {{"schema", "vfio-agent/version/v1"},
                          {"version", VFIO_AGENT_VERSION},
+                         {"commit", commit.empty() ? Json(nullptr) : Json(commit)},
                          {"compiler", kCompiler},
                          {"libraries", Libraries()}};
   if (IsDocument(invocation.output)) {
@@ -44,6 +47,7 @@ int VersionCommand(const Invocation& invocation) {
   }
   std::cout << "vfio-agent " << VFIO_AGENT_VERSION << "\n";
   if (invocation.output != Output::kWide) return kExitDone;
+  if (!commit.empty()) std::cout << "commit         " << commit << "\n";
   std::cout << "compiler       " << kCompiler << "\n";
   for (const auto& [name, version] : document.at("libraries").items()) {
     std::cout << absl::StrFormat("%-14s %s\n", name, version.get<std::string>());

@@ -37,7 +37,7 @@ vfio_agent_library(agent
           outlets/nfd.cc outlets/nfd_file.cc outlets/status.cc outlets/status_book.cc
           outlets/status_text.cc
           privileges/privileges.cc privileges/rights.cc
-          usage/complete.cc usage/help_text.cc usage/manual.cc usage/node_words.cc
+          usage/commit.cc usage/complete.cc usage/help_text.cc usage/manual.cc usage/node_words.cc
           usage/shell_scripts.cc usage/suggest.cc
           work/child.cc work/executor.cc work/group_lock.cc work/inquiry.cc work/job.cc
           work/jobs.cc work/journal.cc work/one_shot.cc work/override_reader.cc
