@@ -8,6 +8,7 @@
 #include "agent/commands.h"
 #include "agent/exit_code.h"
 #include "agent/json.h"
+#include "agent/usage/commit.h"
 #include "agent/version.h"
 #include "deviceplugin/versions.h"
 
@@ -35,8 +36,10 @@ Json Libraries() {
 }  // namespace
 
 int VersionCommand(const Invocation& invocation) {
+  const std::string commit = CommitOf(AgentVersion());
   const Json document = {{"schema", "vfio-agent/version/v1"},
                          {"version", std::string(AgentVersion())},
+                         {"commit", commit.empty() ? Json(nullptr) : Json(commit)},
                          {"compiler", kCompiler},
                          {"libraries", Libraries()}};
   if (IsDocument(invocation.output)) {
@@ -45,6 +48,7 @@ int VersionCommand(const Invocation& invocation) {
   }
   std::cout << "vfio-agent " << AgentVersion() << "\n";
   if (invocation.output != Output::kWide) return kExitDone;
+  if (!commit.empty()) std::cout << "commit         " << commit << "\n";
   std::cout << "compiler       " << kCompiler << "\n";
   for (const auto& [name, version] : document.at("libraries").items()) {
     std::cout << absl::StrFormat("%-14s %s\n", name, version.get<std::string>());

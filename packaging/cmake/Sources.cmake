@@ -1,17 +1,10 @@
 # The files of each folder, and what the folder links.
 vfio_agent_library(sysfs
   SOURCES capabilities.cc cgroup_owner.cc config_space.cc device_walk.cc display_use.cc holders.cc
-          host_firmware.cc host_memory.cc host_modules.cc host_processes.cc iommu_facts.cc
-          module_facts.cc module_loader.cc network_use.cc node_facts.cc node_watch.cc numa.cc
-          pci_address.cc pci_device.cc proc_text.cc process_use.cc storage_use.cc tree.cc
-          uevents.cc use.cc watch.cc writer.cc
-  SOURCES pci_address.cc tree.cc writer.cc capabilities.cc cgroup_owner.cc config_space.cc
-          device_walk.cc display_use.cc holders.cc iommu_facts.cc module_facts.cc module_loader.cc
-          network_use.cc node_facts.cc node_watch.cc numa.cc pci_device.cc proc_text.cc process_use.cc storage_use.cc
-          device_walk.cc display_use.cc holders.cc host_firmware.cc host_memory.cc host_modules.cc host_processes.cc
-          host_view.cc iommu_facts.cc module_facts.cc module_loader.cc
-          network_use.cc node_facts.cc node_watch.cc pci_device.cc proc_text.cc process_use.cc storage_use.cc
-          uevents.cc use.cc watch.cc
+          host_firmware.cc host_memory.cc host_modules.cc host_processes.cc host_view.cc
+          iommu_facts.cc module_facts.cc module_loader.cc network_use.cc node_facts.cc
+          node_watch.cc numa.cc pci_address.cc pci_device.cc proc_text.cc process_use.cc
+          storage_use.cc tree.cc uevents.cc use.cc watch.cc writer.cc
   PUBLIC vfio_agent_absl
   PRIVATE PkgConfig::libpci PkgConfig::libudev ${CMAKE_DL_LIBS})
 vfio_agent_library(iommu
@@ -22,42 +15,29 @@ vfio_agent_library(iommu
 vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto health.proto outline.proto
   pluginregistration.proto podresources_v1.proto reflection.proto status.proto)
 vfio_agent_library(deviceplugin
-  SOURCES allocate.cc channel.cc device_list.cc indexed_offer.cc kubelet_watch.cc ledger.cc
-          listener.cc offer.cc plugin.cc plugins.cc pod_resources.cc preferred.cc published.cc
-          quiet_grpc.cc register_call.cc registration.cc registry_service.cc server.cc service.cc
-          socket_probe.cc stale_sockets.cc status_client.cc status_message.cc status_server.cc
-          timer_engine.cc unix_server.cc verify.cc versions.cc watch_stream.cc
   SOURCES allocate.cc channel.cc descriptors.cc device_list.cc health_watch.cc indexed_offer.cc
           kubelet_watch.cc ledger.cc listener.cc offer.cc plugin.cc plugins.cc pod_resources.cc
           preferred.cc published.cc quiet_grpc.cc reflection_stream.cc register_call.cc
-          registration.cc registry_service.cc server.cc service.cc socket_probe.cc stale_sockets.cc
-          status_client.cc status_message.cc status_server.cc timer_engine.cc unix_server.cc
-          verify.cc versions.cc watch_stream.cc
+          registration.cc registry_service.cc server.cc service.cc socket_probe.cc
+          stale_sockets.cc status_client.cc status_message.cc status_server.cc timer_engine.cc
+          unix_server.cc verify.cc versions.cc watch_stream.cc
   PUBLIC vfio_agent::iommu vfio_agent::proto)
 vfio_agent_descriptors(vfio_agent_deviceplugin FILES health.proto reflection.proto status.proto)
 vfio_agent_library(agent
   SOURCES command_line.cc command_table.cc common_options.cc files.cc json.cc log.cc pci_class.cc
-          session.cc table.cc terminal.cc yaml_dump.cc
-  SOURCES command_line.cc command_table.cc common_options.cc files.cc json.cc log.cc
-          pci_class.cc session.cc session_reload.cc table.cc terminal.cc yaml_dump.cc
+          session.cc session_reload.cc table.cc terminal.cc yaml_dump.cc
           commands/bind.cc commands/common.cc commands/config.cc commands/doctor.cc
           commands/explain.cc commands/kubevirt.cc commands/list.cc commands/plan.cc
           commands/release.cc commands/run.cc commands/snapshot.cc commands/status.cc
           commands/topology.cc commands/usage.cc commands/version.cc
-          config/config.cc config/config_resources.cc config/listen_address.cc config/settings.cc
-          config/yaml.cc
-          daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/answers.cc
-          daemon/counts.cc daemon/daemon_lock.cc daemon/event.cc daemon/loop.cc daemon/outlets.cc
-          daemon/plugin_report.cc daemon/privileges_report.cc daemon/report.cc daemon/retries.cc
-          daemon/signals.cc daemon/tenant_watch.cc daemon/throttle.cc daemon/transitions.cc
           config/config.cc config/config_resources.cc config/config_watch.cc
           config/listen_address.cc config/settings.cc config/yaml.cc
           daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/agent_reload.cc
           daemon/answers.cc daemon/config_report.cc daemon/counts.cc daemon/daemon_lock.cc
-          daemon/event.cc daemon/job_report.cc daemon/log_limit.cc daemon/loop.cc daemon/outlets.cc
-          daemon/plan_change.cc daemon/plugin_report.cc daemon/privileges_report.cc daemon/report.cc
-          daemon/retries.cc daemon/signals.cc daemon/tenant_watch.cc daemon/throttle.cc
-          daemon/transitions.cc
+          daemon/event.cc daemon/job_report.cc daemon/log_limit.cc daemon/loop.cc
+          daemon/outlets.cc daemon/plan_change.cc daemon/plugin_report.cc
+          daemon/privileges_report.cc daemon/report.cc daemon/retries.cc daemon/signals.cc
+          daemon/tenant_watch.cc daemon/throttle.cc daemon/transitions.cc
           doctor/checks_agent.cc doctor/checks_devices.cc doctor/checks_host.cc
           doctor/checks_kubelet.cc doctor/checks_machine.cc doctor/checks_modules.cc
           doctor/diagnosis.cc doctor/facts.cc doctor/kubelet_config.cc doctor/kubelet_facts.cc
@@ -75,18 +55,11 @@ vfio_agent_library(agent
           snapshot/mask_kubelet.cc snapshot/mask_path.cc snapshot/mask_text.cc snapshot/masker.cc
           snapshot/masks.cc snapshot/pack.cc snapshot/recording.cc snapshot/replay_root.cc
           snapshot/snapshot.cc snapshot/take.cc snapshot/unpack.cc snapshot/write_file.cc
-          snapshot/additions.cc snapshot/facts_to_take.cc snapshot/frames.cc snapshot/mask_cgroup.cc
-          snapshot/mask_command_line.cc snapshot/mask_config_space.cc snapshot/mask_kubelet.cc
-          snapshot/mask_path.cc snapshot/mask_text.cc snapshot/masker.cc snapshot/masks.cc
-          snapshot/pack.cc snapshot/recording.cc snapshot/replay_root.cc snapshot/snapshot.cc
-          snapshot/take.cc snapshot/unpack.cc snapshot/write_file.cc
           topology/document.cc topology/dot.cc topology/drawing.cc topology/guest.cc
           topology/kubevirt.cc topology/libvirt.cc topology/markup.cc topology/svg.cc
           topology/text.cc topology/topology.cc
-          usage/complete.cc usage/help_text.cc usage/manual.cc usage/node_words.cc
+          usage/commit.cc usage/complete.cc usage/help_text.cc usage/manual.cc usage/node_words.cc
           usage/shell_scripts.cc usage/suggest.cc
-          work/child.cc work/executor.cc work/group_lock.cc work/inquiry.cc work/job.cc
-          work/jobs.cc work/journal.cc work/one_shot.cc work/override_reader.cc
           work/child.cc work/executor.cc work/group_lock.cc work/holders_now.cc work/inquiry.cc
           work/job.cc work/jobs.cc work/journal.cc work/one_shot.cc work/override_reader.cc
           work/record_text.cc work/use_reader.cc work/work.cc

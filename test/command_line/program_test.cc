@@ -86,6 +86,7 @@ TEST_CASE("the version comes with what it was built from", "[usage]") {
   CHECK(RunAgent({"--version"}).out == RunAgent({"version"}).out);
   const auto document = nlohmann::json::parse(RunAgent({"version", "-o", "json"}).out);
   CHECK(document.at("schema") == "vfio-agent/version/v1");
+  CHECK(document.contains("commit"));  // null where the version names none
   CHECK_THAT(document.at("compiler").get<std::string>(), Catch::Contains("."));
   for (const char* library : {"abseil", "glibc", "grpc", "nlohmann_json", "protobuf", "zlib"}) {
     CAPTURE(library);
