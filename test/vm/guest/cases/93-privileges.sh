@@ -108,7 +108,7 @@ pod_without_search() {
   expect_told "(sleep)"
   pod --without DAC_READ_SEARCH
   pod_agent plan --config config.yaml
-  expect_told "run the agent with hostPID and CAP_SYS_PTRACE"
+  expect_told "run the agent with hostPID, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"
 }
 check "without CAP_DAC_READ_SEARCH another user's process is unknown, not absent" pod_without_search
 
@@ -132,6 +132,10 @@ pod_modules() {
   [ "$code" != 0 ] || fail "it binds without vfio-pci"
   expect_told permission-denied
   expect_told "CAP_SYS_MODULE"
+  pod --with SYS_MODULE --without /lib/modules
+  expect_unchanged pod_agent bind --config config.yaml
+  [ "$code" != 0 ] || fail "it binds without /lib/modules"
+  expect_told vfio-driver-missing
   pod --with SYS_MODULE
   pod_agent bind --config config.yaml
   expect_exit 0
