@@ -51,7 +51,8 @@ constexpr std::array<Row, 35> kRows = {{
     {Code::kOverrideUnsupported, "override-unsupported",
      "this kernel has no driver_override (before 3.16): update it"},
     {Code::kPermissionDenied, "permission-denied",
-     "run as root with a writable /sys (in a pod: privileged, or /sys mounted read-write)"},
+     "run as root with a writable /sys (in a pod: /sys/devices and /sys/bus/pci mounted "
+     "read-write)"},
     {Code::kRmrrDirect, "rmrr-direct",
      "the firmware keeps memory for this device (RMRR): switch off its remote management or shared "
      "memory features in the firmware"},

@@ -46,7 +46,7 @@ void WarnUnseenHolders(const Context& context, Draft& draft, size_t i) {
        .text = absl::StrFormat("which processes have %s open is not known: not all of them can be "
                                "seen from here",
                                Spell(device)),
-       .remedy = "run the agent with hostPID and CAP_SYS_PTRACE"});
+       .remedy = "run the agent with hostPID, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"});
 }
 
 void GuardOverride(const Context& context, Draft& draft, size_t i) {

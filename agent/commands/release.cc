@@ -207,8 +207,8 @@ int Release(Session& session, bool is_daemon) {
   session.InquireFor(*wanted, *picture);
   if (!picture->custody.inquiry->use.processes_known) {
     PrintError(
-        "not all processes can be seen (hostPID, CAP_SYS_PTRACE): holders of a device by "
-        "its cdev may be missed");
+        "not all processes can be seen (hostPID, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH): holders of "
+        "a device by its cdev may be missed");
   }
   std::vector<GroupRelease> releases = PlanRelease(picture->facts, picture->custody, *wanted);
   if (!is_daemon) RefuseOffered(session, releases);

@@ -25,6 +25,8 @@ namespace {
 constexpr int32_t kFromStep = -1;
 // How long a killed child has to be gone before it counts as stuck.
 constexpr absl::Duration kKillTime = absl::Seconds(1);
+constexpr char kModuleRemedy[] =
+    "load the driver on the host, `modprobe vfio-pci`, or give the agent CAP_SYS_MODULE";
 
 // What a child tells through its pipe; smaller than PIPE_BUF, so that each arrives whole.
 struct Report {
@@ -228,7 +230,10 @@ JobEvent Jobs::Finish(Running& running, absl::Time now) {
     event.code = static_cast<Code>(running.last.reason);
     if (event.code == Code::kPermissionDenied) event.remedy = kStateRemedy;
   } else if (!event.status.ok() && event.done < event.job.actions.size()) {
-    event.code = CodeOfFailure(event.job.actions[event.done], event.status);
+    const Action& failed = event.job.actions[event.done];
+    event.code = CodeOfFailure(failed, event.status);
+    const bool load = std::holds_alternative<LoadModule>(failed);
+    if (load && event.code == Code::kPermissionDenied) event.remedy = kModuleRemedy;
   }
   return event;
 }

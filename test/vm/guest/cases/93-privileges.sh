@@ -102,15 +102,14 @@ pod_without_search() {
   chmod 666 "$node"
   later "chmod 600 $node"
   in_background su -s /bin/sh nobody -c "exec sleep 1000 <$node"
-  until_true 10 is_open "$node" || fail "nobody has $node open"
+  until_true 10 is_called "$started_pid" sleep || fail "nobody has $node open"
   pod
   pod_agent plan --config config.yaml
   expect_told "(sleep)"
   pod --without DAC_READ_SEARCH
   pod_agent plan --config config.yaml
-  expect_told "run the agent with hostPID and CAP_SYS_PTRACE"
+  expect_told "run the agent with hostPID, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"
 }
-is_open() { find /proc/[0-9]*/fd -lname "$1" 2>/dev/null | grep -q .; }
 check "without CAP_DAC_READ_SEARCH another user's process is unknown, not absent" pod_without_search
 
 pod_config_space() {
@@ -131,6 +130,11 @@ pod_modules() {
   pod
   expect_unchanged pod_agent bind --config config.yaml
   [ "$code" != 0 ] || fail "it binds without vfio-pci"
+  expect_told permission-denied
+  expect_told "CAP_SYS_MODULE"
+  pod --with SYS_MODULE --without /lib/modules
+  expect_unchanged pod_agent bind --config config.yaml
+  [ "$code" != 0 ] || fail "it binds without /lib/modules"
   expect_told vfio-driver-missing
   pod --with SYS_MODULE
   pod_agent bind --config config.yaml
@@ -168,3 +172,50 @@ pod_read_only() {
 }
 check "where /sys/devices or /sys/bus/pci is read-only nothing changes, and permission-denied says so" \
   pod_read_only
+
+# Waits as 70-blocked.sh does.
+pod_stuck() {
+  load_vfio
+  pod
+  start_blocked --unbind-timeout 2s
+  expect_stuck
+  line=$(grep code=unbind-stuck daemon.log)
+  echo "# ${line##* stack=}"
+  echo "$line" | grep -qE ' stack=[a-z_0-9]+( |$)' || fail "the stack is not one function: $line"
+  end_sound
+  until_true 20 said daemon.log event=bind_returned || fail "the daemon does not see the end of it"
+  stop_daemon
+  expect_given_back
+}
+check "without CAP_SYS_ADMIN a write that does not return is told by the one function it waits in" \
+  pod_stuck
+
+# The line of the first region that has an address.
+pod_iomem() {
+  pod --with SYS_ADMIN
+  # shellcheck disable=SC2086
+  $inside grep -m 1 -vE '^ *0+-0+ ' /proc/iomem || fail "with CAP_SYS_ADMIN all ranges are zero"
+  pod
+  # shellcheck disable=SC2086
+  $inside grep -m 1 -vE '^ *0+-0+ ' /proc/iomem && fail "without CAP_SYS_ADMIN there is a range"
+  true
+}
+check "CAP_SYS_ADMIN is what the boot console's memory is known by" pod_iomem
+
+# As libvirt does for its machines' user. CAP_DAC_OVERRIDE, which would open it, is not the agent's.
+others_node() {
+  load_vfio
+  select_devices "$LONE_NIC"
+  serve_chosen
+  hold "$LONE_NIC"
+  chown 65534 "/dev/vfio/$group"
+  expect_unchanged agent release --config config.yaml --device-plugin-dir "$TMP/plugins" \
+    --kubelet-root-dir "$TMP/kubelet" "$LONE_NIC"
+  expect_exit 3
+  stop_daemon
+  expect_exit 0
+  expect_unchanged agent release --config config.yaml "$LONE_NIC"
+  expect_exit 3
+  expect_told "pid $holder (vfio-probe"
+}
+check "a held group whose node is another user's is held all the same" others_node
