@@ -51,7 +51,7 @@ struct SettingRow {
   const char* help;
   absl::Status (*set)(Settings& settings, const std::string& value);
   const char* value = "VALUE";  // "a|b" for one of these words, else what it is: "DIR", "DURATION"
-  bool at_start = false;  // what hangs on it is opened at the start, and stays as it is
+  bool at_start = false;        // what hangs on it is opened at the start, and stays as it is
 };
 std::span<const SettingRow> SettingRows();
 
