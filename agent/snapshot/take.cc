@@ -29,7 +29,7 @@ void Send(int fd, const Frame& frame) {
 
 [[noreturn]] void ReadInChild(int pipe, const std::string& root, const FactToTake& fact,
                               const Replay& known) {
-  LeaveParent({pipe});
+  LeaveParent({pipe}, kLookRights);
   const auto begin = [pipe](const ReadQuestion& question) {
     Send(pipe, {.type = Frame::Type::kBegin,
                 .reading = {.kind = question.first, .path = question.second}});

@@ -76,7 +76,7 @@ std::string DevicesText(const Topology& topology, bool wide) {
                     Numa(device.group), std::string(Name(device.verdict)),
                     device.driver.empty() ? "-" : device.driver, device.model});
   }
-  return FormatTable(std::move(rows), wide ? 0 : kNarrow) + "\n";
+  return FormatTable(std::move(rows), {.width = wide ? 0 : kNarrow}) + "\n";
 }
 
 std::string PairsText(const Topology& topology) {

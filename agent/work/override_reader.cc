@@ -45,24 +45,24 @@ struct Answer {
   ::_exit(0);
 }
 
-struct Reading {
+struct ReadingChild {
   pid_t pid = -1;
   Fd answers;
 };
 
-Reading StartChild(const std::string& root, std::span<const PciAddress> devices) {
+ReadingChild StartChild(const std::string& root, std::span<const PciAddress> devices) {
   std::array<int, 2> ends = {};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
-  Reading reading{.answers = Fd(ends[0])};
+  ReadingChild child{.answers = Fd(ends[0])};
   const Fd write_end(ends[1]);
-  reading.pid = ::fork();
-  if (reading.pid == 0) ReadInChild(write_end.get(), root, devices);
-  return reading;
+  child.pid = ::fork();
+  if (child.pid == 0) ReadInChild(write_end.get(), root, devices);
+  return child;
 }
 
-bool NextAnswer(const Reading& reading, absl::Duration patience, Answer& answer) {
+bool NextAnswer(const ReadingChild& child, absl::Duration patience, Answer& answer) {
   const absl::Time end = MonotonicNow() + patience;
-  pollfd ready = {.fd = reading.answers.get(), .events = POLLIN, .revents = 0};
+  pollfd ready = {.fd = child.answers.get(), .events = POLLIN, .revents = 0};
   for (absl::Duration left = patience; left > absl::ZeroDuration(); left = end - MonotonicNow()) {
     const int n = ::poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
     if (n < 0 && errno == EINTR) continue;
@@ -96,21 +96,21 @@ std::map<PciAddress, Fact<std::string>> OverrideReader::Read(const std::string& 
   }
   std::span<const PciAddress> left = wanted;
   while (!left.empty()) {
-    const Reading reading = StartChild(root, left);
-    if (reading.pid < 0) return facts;  // no child, no answer: unknown
+    const ReadingChild child = StartChild(root, left);
+    if (child.pid < 0) return facts;  // no child, no answer: unknown
     Answer answer;
-    while (!left.empty() && NextAnswer(reading, patience, answer)) {
+    while (!left.empty() && NextAnswer(child, patience, answer)) {
       facts[left.front()] = FactOf(answer);
       left = left.subspan(1);
     }
     if (left.empty()) {
-      ::waitpid(reading.pid, nullptr, 0);
+      ::waitpid(child.pid, nullptr, 0);
       break;
     }
-    if (::waitpid(reading.pid, nullptr, WNOHANG) == 0) {
+    if (::waitpid(child.pid, nullptr, WNOHANG) == 0) {
       // It does not return, and gets the signal when the kernel lets it go.
-      ::kill(reading.pid, SIGKILL);
-      stuck_[left.front()] = reading.pid;
+      ::kill(child.pid, SIGKILL);
+      stuck_[left.front()] = child.pid;
     } else {
       facts[left.front()] = Fact<std::string>::Unknown(EIO);
     }
