@@ -1,25 +1,23 @@
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 
 #include "agent/commands.h"
 #include "agent/doctor/report.h"
 #include "agent/exit_code.h"
+#include "agent/terminal.h"
 
 namespace vfio_agent {
 namespace {
 
 // A command has one thread while it looks at these.
 // NOLINTBEGIN(concurrency-mt-unsafe)
-TextStyle StyleOf(Output output) {
-  const char* const no_colour = std::getenv("NO_COLOR");
-  const bool plain = no_colour != nullptr && *no_colour != '\0';
+TextStyle StyleOf(const Invocation& invocation) {
   return {
       .symbols = IsUtf8Locale(std::getenv("LC_ALL"), std::getenv("LC_CTYPE"), std::getenv("LANG")),
-      .colours = !plain && ::isatty(STDOUT_FILENO) == 1,
-      .width = output == Output::kWide ? size_t{0} : size_t{100}};
+      .colours = UsesColour(invocation.colour, STDOUT_FILENO),
+      .width = invocation.output == Output::kWide ? size_t{0} : TextWidth()};
 }
 // NOLINTEND(concurrency-mt-unsafe)
 
@@ -31,7 +29,7 @@ int DoctorCommand(Session& session) {
   if (IsDocument(output)) {
     PrintDocument(DiagnosisToJson(diagnosis), output);
   } else {
-    std::cout << DiagnosisToText(diagnosis, StyleOf(output));
+    std::cout << DiagnosisToText(diagnosis, StyleOf(session.invocation()));
   }
   return diagnosis.causes.empty() ? kExitDone : kExitRefused;
 }

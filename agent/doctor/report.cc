@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "agent/terminal.h"
 #include "sysfs/proc_text.h"
 
 namespace vfio_agent {
@@ -17,19 +18,19 @@ constexpr size_t kNameWidth = 18;  // of the longest name, and two more
 struct Mark {
   std::string_view symbol;
   std::string_view word;
-  std::string_view colour;
+  Style style;
 };
 // By State.
-constexpr std::array<Mark, 4> kMarks = {{{"✓", "ok", "\x1b[32m"},
-                                         {"!", "warn", "\x1b[33m"},
-                                         {"✗", "FAIL", "\x1b[31m"},
-                                         {"?", "?", "\x1b[36m"}}};
+constexpr std::array<Mark, 4> kMarks = {{{"✓", "ok", Style::kGood},
+                                         {"!", "warn", Style::kChange},
+                                         {"✗", "FAIL", Style::kBad},
+                                         {"?", "?", Style::kDim}}};
 
 std::string MarkOf(State state, const TextStyle& style) {
   const Mark& mark = kMarks.at(static_cast<size_t>(state));
   std::string text(style.symbols ? mark.symbol : mark.word);
   if (!style.symbols) text.resize(kMarkWidth, ' ');
-  return style.colours ? absl::StrFormat("%s%s\x1b[0m", mark.colour, text) : text;
+  return style.colours ? Paint(text, mark.style) : text;
 }
 
 // What a terminal shows: bytes of an UTF-8 character after its first take no column.
