@@ -66,6 +66,8 @@ vfio_agent_library(agent
   PUBLIC vfio_agent::deviceplugin nlohmann_json::nlohmann_json ${vfio_agent_yaml_archive}
          ${vfio_agent_archive_archive}
          ZLIB::ZLIB spdlog::spdlog_header_only fmt::fmt-header-only CLI11::CLI11)
+# Of libarchive only tar and gzip are called; what its other formats need is thrown away with them.
+target_link_options(vfio_agent_agent INTERFACE -Wl,--gc-sections)
 
 # The version: looked up with each build, see Version.cmake.
 set(VFIO_AGENT_VERSION "" CACHE STRING "What `version` says; empty: from git, else ${PROJECT_VERSION}")
