@@ -180,6 +180,7 @@ TEST_CASE("whose a process is stays visible: the kind, with another id", "[snaps
        "masked-0001.service"},
       {"0::/user.slice/user-1000.slice/session-3.scope",
        "0::/user.slice/user-1000.slice/session-3.scope", "session-3.scope"},
+      {"0::/crio-7.scope", "0::/crio-masked-0001.scope", "crio-masked-0001.scope"},
       {"12:devices:/acme", "12:devices:/masked-0001", ""},
   }));
   const std::string masked = Masked("proc/4242/cgroup", row[0] + "\n");
@@ -335,6 +336,20 @@ TEST_CASE("every row of the table is the first that fits some path", "[snapshot]
                            "etc/machine-id",
                            "lib/modules/6/modules.alias",
                            "var/lib/vfio-agent/devices/x.json",
+                           "etc/vfio-agent/config.yaml",
+                           "usr/share/misc/pci.ids",
+                           "sys/d/x",
+                           "proc/x",
+                           "dev/x",
+                           "lib/modules/6/x",
+                           "etc/modprobe.d/x.conf",
+                           "usr/lib/systemd/system/kubelet.service",
+                           "etc/systemd/system/kubelet.service.d/10.conf",
+                           "var/lib/kubelet/kubeadm-flags.env",
+                           "etc/default/kubelet",
+                           "etc/sysconfig/kubelet",
+                           "var/lib/kubelet/cpu_manager_state",
+                           "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
                            "anything"}) {
     reached.insert(&MaskFor(path));
   }
