@@ -255,13 +255,12 @@ TEST_CASE("ids are found in every other text too", "[snapshot]") {
 }
 
 TEST_CASE("of the kubelet only what bears on devices and swap is kept", "[snapshot]") {
-  CHECK(Masked(
-            "proc/77/cmdline",
-            std::string("/usr/bin/kubelet\0--config=/var/lib/kubelet/config.yaml\0--node-ip=10.1.2."
-                        "3\0--fail-swap-on\0false\0--kubeconfig\0/etc/secret\0",
-                        124)) ==
-        std::string("kubelet\0--config=/var/lib/kubelet/config.yaml\0--fail-swap-on=false\0", 73));
-  CHECK(Masked("proc/78/cmdline", std::string("python3\0--config=/home/ada/x\0", 30)).empty());
+  using std::string_literals::operator""s;
+  CHECK(Masked("proc/77/cmdline",
+               "/usr/bin/kubelet\0--config=/var/lib/kubelet/config.yaml\0--node-ip=10.1.2.3\0"
+               "--fail-swap-on\0false\0--kubeconfig\0/etc/secret\0"s) ==
+        "kubelet\0--config=/var/lib/kubelet/config.yaml\0--fail-swap-on=false\0"s);
+  CHECK(Masked("proc/78/cmdline", "python3\0--config=/home/ada/x\0"s).empty());
   CHECK(Masked("var/lib/kubelet/kubeadm-flags.env",
                "KUBELET_KUBEADM_ARGS=\"--root-dir=/data/kubelet --node-ip=10.1.2.3\"\n") ==
         "--root-dir=/data/kubelet\n");

@@ -78,11 +78,11 @@ void CheckMachine(const std::string& machine) {
   // The same node again, and the snapshot's own snapshot: the same bytes.
   const std::string again = node.dir().path() + "/again.tar.gz";
   REQUIRE(node.Run({"snapshot", again}).exit_code == 0);
-  CHECK(Slurp(again) == Slurp(file));
+  CHECK((Slurp(again) == Slurp(file)));
   const ProgramResult copied = RunAgent({"snapshot", "--root", file, again, "--force"});
   INFO(copied.err);
   REQUIRE(copied.exit_code == 0);
-  CHECK(Slurp(again) == Slurp(file));
+  CHECK((Slurp(again) == Slurp(file)));
   CHECK(node.Writes().empty());
 }
 
