@@ -75,14 +75,13 @@ std::string MaskGroup(const std::string& part, Masker& masker) {
   const std::string stem = unit ? part.substr(0, dot) : part;
   if (Fits(part, kKnown) || (end == ".service" && stem.find('@') == std::string::npos)) return part;
   if (IsId(part)) return masker.Hex(part);
-  if (!Fits(part, kAround)) return masker.Word(stem) + (unit ? end : "");
-  // The id is the last of what dashes part; but a UUID has dashes of its own.
-  const size_t pod = stem.rfind("pod");
-  const size_t at = pod != std::string::npos && IsId(std::string_view(stem).substr(pod + 3))
-                        ? pod + 3
-                        : stem.rfind('-') + 1;
-  const std::string id = stem.substr(at);
-  return stem.substr(0, at) + (IsId(id) ? masker.Hex(id) : masker.Word(id)) + (unit ? end : "");
+  for (const std::string_view around : kAround) {
+    const size_t star = around.find('*');
+    if (::fnmatch(around.data(), part.c_str(), 0) != 0) continue;
+    const std::string id = stem.substr(star);
+    return stem.substr(0, star) + (IsId(id) ? masker.Hex(id) : masker.Word(id)) + (unit ? end : "");
+  }
+  return masker.Word(stem) + (unit ? end : "");
 }
 
 }  // namespace

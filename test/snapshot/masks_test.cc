@@ -180,6 +180,7 @@ TEST_CASE("whose a process is stays visible: the kind, with another id", "[snaps
        "masked-0001.service"},
       {"0::/user.slice/user-1000.slice/session-3.scope",
        "0::/user.slice/user-1000.slice/session-3.scope", "session-3.scope"},
+      {"0::/crio-7.scope", "0::/crio-masked-0001.scope", "crio-masked-0001.scope"},
       {"12:devices:/acme", "12:devices:/masked-0001", ""},
   }));
   const std::string masked = Masked("proc/4242/cgroup", row[0] + "\n");
@@ -254,13 +255,12 @@ TEST_CASE("ids are found in every other text too", "[snapshot]") {
 }
 
 TEST_CASE("of the kubelet only what bears on devices and swap is kept", "[snapshot]") {
-  CHECK(Masked(
-            "proc/77/cmdline",
-            std::string("/usr/bin/kubelet\0--config=/var/lib/kubelet/config.yaml\0--node-ip=10.1.2."
-                        "3\0--fail-swap-on\0false\0--kubeconfig\0/etc/secret\0",
-                        124)) ==
-        std::string("kubelet\0--config=/var/lib/kubelet/config.yaml\0--fail-swap-on=false\0", 73));
-  CHECK(Masked("proc/78/cmdline", std::string("python3\0--config=/home/ada/x\0", 30)).empty());
+  using std::string_literals::operator""s;
+  CHECK(Masked("proc/77/cmdline",
+               "/usr/bin/kubelet\0--config=/var/lib/kubelet/config.yaml\0--node-ip=10.1.2.3\0"
+               "--fail-swap-on\0false\0--kubeconfig\0/etc/secret\0"s) ==
+        "kubelet\0--config=/var/lib/kubelet/config.yaml\0--fail-swap-on=false\0"s);
+  CHECK(Masked("proc/78/cmdline", "python3\0--config=/home/ada/x\0"s).empty());
   CHECK(Masked("var/lib/kubelet/kubeadm-flags.env",
                "KUBELET_KUBEADM_ARGS=\"--root-dir=/data/kubelet --node-ip=10.1.2.3\"\n") ==
         "--root-dir=/data/kubelet\n");
@@ -335,6 +335,20 @@ TEST_CASE("every row of the table is the first that fits some path", "[snapshot]
                            "etc/machine-id",
                            "lib/modules/6/modules.alias",
                            "var/lib/vfio-agent/devices/x.json",
+                           "etc/vfio-agent/config.yaml",
+                           "usr/share/misc/pci.ids",
+                           "sys/d/x",
+                           "proc/x",
+                           "dev/x",
+                           "lib/modules/6/x",
+                           "etc/modprobe.d/x.conf",
+                           "usr/lib/systemd/system/kubelet.service",
+                           "etc/systemd/system/kubelet.service.d/10.conf",
+                           "var/lib/kubelet/kubeadm-flags.env",
+                           "etc/default/kubelet",
+                           "etc/sysconfig/kubelet",
+                           "var/lib/kubelet/cpu_manager_state",
+                           "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
                            "anything"}) {
     reached.insert(&MaskFor(path));
   }

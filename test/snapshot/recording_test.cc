@@ -139,16 +139,18 @@ TEST_CASE("a snapshot says what could not be read, and of itself nothing that ch
   recording.items["sys/a\x1b[2J"] = {ItemKind::kFile, "x"};
   recording.replay.failures[{ReadKind::kText, "sys/b"}] = ErrnoStatus(EIO, "read sys/b");
   recording.replay.notes[{ReadKind::kHidden, "descriptors"}] = "yes";
-  const Snapshot snapshot = MakeSnapshot(recording, {{"etc/x", "y\n"}}, {"use: given up"});
+  const Snapshot snapshot =
+      MakeSnapshot(recording, {{"etc/modprobe.d/x", "y\n"}}, {"use: given up"});
   CHECK(snapshot.about.at("schema") == "vfio-agent/snapshot/v1");
   CHECK(snapshot.about.at("kernel") == "6.1.0");
   CHECK(snapshot.about.at("not_read").at(0).at("path") == "sys/b");
   CHECK(snapshot.about.at("not_read").at(0).at("why") == "read sys/b: Input/output error");
   CHECK(snapshot.about.at("not_seen").at(0) == "descriptors");
   CHECK(snapshot.about.at("unfinished").at(0) == "use: given up");
-  CHECK(snapshot.items.at("etc/x").text == "y\n");
+  CHECK(snapshot.items.at("etc/modprobe.d/x").text == "y\n");
   CHECK(snapshot.items.size() == 4);  // the odd name is not among them
-  CHECK(MakeSnapshot(recording, {{"etc/x", "y\n"}}, {"use: given up"}).items == snapshot.items);
+  CHECK(MakeSnapshot(recording, {{"etc/modprobe.d/x", "y\n"}}, {"use: given up"}).items ==
+        snapshot.items);
 }
 
 }  // namespace
