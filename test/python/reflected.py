@@ -43,7 +43,7 @@ class Reflected:
     def _message(self, descriptor):
         return message_factory.MessageFactory(self._pool).GetPrototype(descriptor)
 
-    def call(self, service, method, **fields):
+    def call(self, service, method, /, **fields):
         """The answer to a request with these fields."""
         try:
             self._pool.FindServiceByName(service)
