@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Writes the config.json with which runc starts a container of the image: nothing but the image's
-own file system, read-only, the mounts that are named, and no capability at all.
+own file system, read-only, the mounts that are named, and the capabilities of the pod that is not
+privileged (packaging/kustomize/overlays/unprivileged).
 
     bundle.py ROOTFS BUNDLE [--mount SOURCE:TARGET[:ro]]... -- COMMAND...
 """
@@ -21,7 +22,8 @@ def main():
     spec = json.loads(file.read_text())
     spec["root"] = {"path": rootfs, "readonly": True}
     spec["process"].update(args=command, terminal=False, cwd="/", noNewPrivileges=True)
-    spec["process"]["capabilities"] = {name: [] for name in spec["process"]["capabilities"]}
+    sets = ("bounding", "permitted", "effective")
+    spec["process"]["capabilities"] = {name: ["CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"] for name in sets}
     for value in options[1::2]:
         source, target, *mode = value.split(":")
         spec["mounts"].append({"source": source, "destination": target, "type": "bind",

@@ -30,7 +30,7 @@ OVERLAYS = {
     "base": {},
     "overlays/nfd": {"nfd": {"enabled": True}},
     "overlays/openshift": {"openshift": {"enabled": True}},
-    "overlays/monitoring": {"metrics": {"podMonitor": {"enabled": True}}},
+    "overlays/monitoring": {"metrics": {name: {"enabled": True} for name in ("podMonitor", "rules", "dashboard")}},
     "overlays/unprivileged": {"privileged": False},
 }
 
@@ -55,7 +55,8 @@ def render(values, release="vfio-agent"):
 
 
 def one(documents, kind):
-    found = [document for document in documents if document["kind"] == kind]
+    found = [document for document in documents
+             if document["kind"] == kind and not document["metadata"]["name"].endswith("-dashboard")]
     assert len(found) == 1, f"{len(found)} of kind {kind}"
     return found[0]
 
@@ -159,10 +160,12 @@ class Kustomizations(Rules, unittest.TestCase):
         names = sorted(path.name for path in KUSTOMIZE.glob("components/*"))
         text = {"resources": ["../base"], "components": [f"../components/{name}" for name in names]}
         with tempfile.TemporaryDirectory() as folder:
-            shutil.copytree(KUSTOMIZE, folder, dirs_exist_ok=True)
-            (Path(folder) / "all").mkdir()
-            (Path(folder) / "all/kustomization.yaml").write_text(yaml.safe_dump(text))
-            documents = kustomize(Path(folder) / "all")
+            for name in ("kustomize", "monitoring"):
+                shutil.copytree(KUSTOMIZE.parent / name, Path(folder) / name)
+            mine = Path(folder) / "kustomize/all"
+            mine.mkdir()
+            (mine / "kustomization.yaml").write_text(yaml.safe_dump(text))
+            documents = kustomize(mine)
         self.check_pod(one(documents, "DaemonSet"))
         kinds = {document["kind"] for document in documents}
         self.assertLessEqual({"PodMonitor", "ServiceAccount", "RoleBinding"}, kinds)
@@ -228,7 +231,7 @@ class Chart(Rules, unittest.TestCase):
 
 def without_settings(document):
     """The file's log and metrics are the chart's own values."""
-    if document["kind"] == "ConfigMap":
+    if document["kind"] == "ConfigMap" and "config.yaml" in document["data"]:
         for key in ("log", "metrics"):
             document["data"]["config.yaml"].pop(key, None)
     return document

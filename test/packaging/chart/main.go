@@ -35,6 +35,14 @@ func readYaml(path string) object {
 	return value
 }
 
+// files is what a chart may read of its own folder.
+type files struct{ folder string }
+
+func (f files) Get(name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(f.folder, name))
+	return string(text), err
+}
+
 // merge puts the user's values over the chart's: objects key by key, everything else whole, and null
 // takes a key away.
 func merge(base, over object) object {
@@ -110,13 +118,14 @@ func main() {
 	chart, facts := os.Args[1], readYaml(filepath.Join(os.Args[1], "Chart.yaml"))
 	data := object{
 		"Values": merge(readYaml(filepath.Join(chart, "values.yaml")), readYaml(os.Args[4])),
+		"Files":  files{chart},
 		"Chart":  object{"Name": facts["name"], "Version": facts["version"], "AppVersion": facts["appVersion"]},
 		"Release": object{"Name": os.Args[3], "Namespace": os.Args[2], "Service": "Helm",
 			"IsInstall": true, "IsUpgrade": false, "Revision": 1},
 	}
-	files := templateFiles(chart)
-	all := parse(files)
-	for _, file := range files {
+	names := templateFiles(chart)
+	all := parse(names)
+	for _, file := range names {
 		if strings.HasPrefix(filepath.Base(file), "_") {
 			continue
 		}
