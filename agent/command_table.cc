@@ -106,7 +106,7 @@ constexpr std::array<ExampleRow, 3> kTopologyExamples = {{
 constexpr std::array<ExampleRow, 3> kSnapshotExamples = {{
     {"vfio-agent snapshot node.tar.gz", "what the report of a problem needs"},
     {"vfio-agent snapshot - > node.tar.gz", "from a pod, by kubectl exec"},
-    {"vfio-agent plan --root node.tar.gz", "what would happen on that node, asked elsewhere"},
+    {"vfio-agent snapshot --force node.tar.gz", "in place of an earlier one"},
 }};
 constexpr std::array<ExampleRow, 1> kCheckExamples = {{
     {"vfio-agent config check --config new.yaml", "before it goes into the ConfigMap"},
