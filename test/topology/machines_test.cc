@@ -158,6 +158,18 @@ TEST_CASE("pictures and guests are for topology, and a guest goes with no -o", "
   CHECK_THAT(node.Run({"topology", "-o", "yaml"}).out, Catch::StartsWith("schema:"));
 }
 
+TEST_CASE("a snapshot has the distances, the nodes and the guest of its machine", "[node]") {
+  const Node node("mixed-8gpu");
+  const std::string file = node.dir().path() + "/node.tar.gz";
+  REQUIRE(node.Run({"snapshot", file}).exit_code == 0);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"topology", "-o", "json"}, {"topology", "--guest", "libvirt"}}) {
+    std::vector<std::string> replay = words;
+    replay.insert(replay.end(), {"--root", file});
+    CHECK(RunAgent(replay).out == node.Run(words).out);
+  }
+}
+
 TEST_CASE("topology writes nothing, on every recorded machine", "[node]") {
   for (const auto& entry : std::filesystem::directory_iterator(MACHINES)) {
     if (entry.path().extension() != ".yaml") continue;
