@@ -159,7 +159,7 @@ TEST_CASE("pictures and guests are for topology, and a guest goes with no -o", "
 }
 
 TEST_CASE("a snapshot has the distances, the nodes and the guest of its machine", "[node]") {
-  const Node node("server-esc8000a-4x-rtx6000ada");
+  const Node node("mixed-8gpu");
   const std::string file = node.dir().path() + "/node.tar.gz";
   REQUIRE(node.Run({"snapshot", file}).exit_code == 0);
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
