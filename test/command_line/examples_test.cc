@@ -30,6 +30,7 @@ Words Localized(Words words, const Node& node) {
       word = node.dir().Write(
           "cr.yaml",
           "apiVersion: kubevirt.io/v1\nkind: KubeVirt\nmetadata: {name: kubevirt}\nspec: {}\n");
+    if (word == "node.tar.gz") word = node.dir().path() + "/node.tar.gz";
     if (word == "new.yaml") word = node.dir().Write("new.yaml", "bind: {parallel: 3}\n");
   }
   return words;
