@@ -15,11 +15,51 @@ constexpr absl::Duration kEach = absl::Seconds(2);
 // Some hundred bytes each.
 constexpr size_t kMostBuckets = 4096;
 
-// What an event is about. An event without any of them has one bucket for its name.
+// Several events are words about one state of one thing: then the newest of them is the only one
+// that is true, and takes the place of what is held back. `subject`: the field that says which
+// thing; empty where there is one only.
+struct Sides {
+  std::string_view family;
+  std::string_view subject;
+  std::array<std::string_view, 10> names;
+};
+constexpr std::array<Sides, 9> kSides = {{
+    {"job",
+     "group",
+     {"bind_started", "bind_done", "bind_failed", "bind_stuck", "bind_returned", "release_started",
+      "released", "release_failed", "release_stuck", "release_returned"}},
+    {"group",
+     "group",
+     {"group_ready", "group_to_bind", "group_left", "group_refused", "group_gone"}},
+    {"unit", "unit", {"unit_healthy", "unit_unhealthy"}},
+    {"tenant", "unit", {"unit_free", "unit_held"}},
+    {"registration", "resource", {"registered", "register_failed"}},
+    {"list", "resource", {"list_opened", "list_closed"}},
+    {"contention", "resource", {"register_contended", "contention_over"}},
+    {"config", "", {"config_reloaded", "config_rejected"}},
+    {"pods", "", {"pods_known", "pods_unknown"}},
+}};
+
+// What any other event is about. One without any of them has one bucket for its name.
 constexpr std::array<std::string_view, 8> kSubject = {"group", "unit", "device", "resource",
                                                       "ids",   "text", "file",   "what"};
 
+const std::string* FieldOf(const Event& event, std::string_view key) {
+  for (const auto& [name, value] : event.fields) {
+    if (name == key) return &value;
+  }
+  return nullptr;
+}
+
 std::string KeyOf(const Event& event) {
+  const auto* const sides = std::ranges::find_if(
+      kSides, [&](const Sides& row) { return std::ranges::count(row.names, event.name) > 0; });
+  if (sides != kSides.end()) {
+    const std::string* subject = FieldOf(event, sides->subject);
+    // Devices that no IOMMU has put into a group.
+    if (subject == nullptr) subject = FieldOf(event, "members");
+    return absl::StrFormat("state %s %s", sides->family, subject != nullptr ? *subject : "");
+  }
   std::string key = event.name;
   for (const auto& [name, value] : event.fields) {
     if (std::ranges::count(kSubject, name) > 0) key += '\0' + value;
@@ -69,22 +109,31 @@ std::optional<Event> LogLimit::Admit(Event event, absl::Time now) {
   if (!bucket.last) ++holding_;
   bucket.last = std::move(event);
   bucket.last_at = now;
+  bucket.place = ++held_;
   return std::nullopt;
 }
 
-std::vector<Event> LogLimit::Due(absl::Time now) {
-  std::vector<Event> told;
-  if (holding_ == 0) return told;
+std::vector<Event> LogLimit::TellHeld(const std::function<bool(Bucket&)>& whose, absl::Time now) {
+  std::vector<Bucket*> turn;
   for (auto& entry : buckets_) {
-    Bucket& bucket = entry.second;
-    if (!bucket.last) continue;
-    Fill(bucket, now);
-    if (bucket.tokens < 1) continue;
-    bucket.tokens -= 1;
-    --holding_;
-    told.push_back(Told(bucket, now));
+    if (entry.second.last && whose(entry.second)) turn.push_back(&entry.second);
   }
+  std::ranges::sort(turn, {}, &Bucket::place);
+  std::vector<Event> told;
+  for (Bucket* const bucket : turn) told.push_back(Told(*bucket, now));
+  holding_ -= static_cast<int>(told.size());
   return told;
+}
+
+std::vector<Event> LogLimit::Due(absl::Time now) {
+  if (holding_ == 0) return {};
+  const auto whose = [now](Bucket& bucket) {
+    Fill(bucket, now);
+    if (bucket.tokens < 1) return false;
+    bucket.tokens -= 1;
+    return true;
+  };
+  return TellHeld(whose, now);
 }
 
 absl::Time LogLimit::due() const {
@@ -100,12 +149,7 @@ absl::Time LogLimit::due() const {
 }
 
 std::vector<Event> LogLimit::Rest(absl::Time now) {
-  std::vector<Event> told;
-  for (auto& entry : buckets_) {
-    if (entry.second.last) told.push_back(Told(entry.second, now));
-  }
-  holding_ = 0;
-  return told;
+  return TellHeld([](const Bucket&) { return true; }, now);
 }
 
 }  // namespace vfio_agent

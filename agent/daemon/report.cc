@@ -119,6 +119,8 @@ Event GroupSeen(const GroupPlan& group) {
 
 Event GroupGone(const std::string& what) {
   Event event{.level = Level::kWarn, .name = "group_gone"};
+  constexpr std::string_view kGroup = "group ";
+  if (what.starts_with(kGroup)) event.With("group", what.substr(kGroup.size()));
   return event.With("what", what).With("remedy", Text(DefaultRemedy(Code::kDeviceGone)));
 }
 

@@ -77,12 +77,69 @@ TEST_CASE("nobody's lines are held back for another's sake", "[log]") {
   LogLimit limit;
   CHECK(Admitted(limit, Flap("a"), 100) == kBurst);
   CHECK(limit.Admit(Flap("b"), kStart).has_value());
-  Event healthy = Flap("a");
-  healthy.name = "unit_healthy";
-  CHECK(limit.Admit(healthy, kStart).has_value());
+  Event held = Flap("a");  // another thing to know of the same unit
+  held.name = "unit_held";
+  CHECK(limit.Admit(held, kStart).has_value());
   for (int group = 0; group < 10000; ++group) {
     Event ready{.name = "group_ready"};
     REQUIRE(limit.Admit(ready.With("group", std::to_string(group)), kStart).has_value());
+  }
+}
+
+Event Named(const std::string& name, const std::string& key, const std::string& value) {
+  Event event{.name = name};
+  return event.With(key, value);
+}
+
+TEST_CASE("the last line about a state is the state that the thing is in", "[log]") {
+  // Each pair with what else differs between the two. The last has no group number.
+  const Event bad[] = {Flap("a", "driver-changed"),
+                       Named("bind_failed", "group", "17").With("device", "0000:1b:00.0"),
+                       Named("group_refused", "group", "17").With("code", "held"),
+                       Named("config_rejected", "err", "line 3"),
+                       Named("register_failed", "resource", "a.com/x").With("err", "no"),
+                       Named("list_closed", "resource", "a.com/x").With("err", "reset"),
+                       Named("register_contended", "resource", "a.com/x").With("ids", "1,2"),
+                       Named("pods_unknown", "why", "no answer"),
+                       Named("unit_held", "unit", "a").With("pod", "p"),
+                       Named("group_gone", "group", "17").With("what", "group 17"),
+                       Named("group_refused", "members", "0000:1b:00.0").With("code", "held")};
+  const Event good[] = {Named("unit_healthy", "unit", "a"),
+                        Named("bind_done", "group", "17"),
+                        Named("group_ready", "group", "17").With("resource", "a.com/x"),
+                        Named("config_reloaded", "config", "/etc/x"),
+                        Named("registered", "resource", "a.com/x").With("text", "by call"),
+                        Named("list_opened", "resource", "a.com/x"),
+                        Named("contention_over", "resource", "a.com/x"),
+                        Event{.name = "pods_known"},
+                        Named("unit_free", "unit", "a"),
+                        Named("group_ready", "group", "17").With("resource", "a.com/x"),
+                        Named("group_left", "members", "0000:1b:00.0")};
+  for (size_t i = 0; i < std::size(bad); ++i) {
+    CAPTURE(bad[i].name);
+    LogLimit limit;
+    Admitted(limit, bad[i], kBurst);
+    CHECK_FALSE(limit.Admit(bad[i], kStart));
+    CHECK_FALSE(limit.Admit(good[i], kStart));
+    const std::vector<Event> told = limit.Due(kStart + absl::Seconds(3));
+    REQUIRE(told.size() == 1);
+    CHECK(told[0].name == good[i].name);
+    CHECK(FieldOf(told[0], "suppressed") == "1");
+  }
+}
+
+TEST_CASE("what was held back is told in the order in which it happened", "[log]") {
+  for (const bool end : {false, true}) {
+    LogLimit limit;
+    for (const char* const unit : {"a", "b", "c"}) Admitted(limit, Flap(unit), kBurst);
+    for (const char* const unit : {"b", "c", "a"}) CHECK_FALSE(limit.Admit(Flap(unit), kStart));
+    const absl::Time later = kStart + absl::Seconds(3);
+    std::string order;
+    for (const Event& event : end ? limit.Rest(later) : limit.Due(later)) {
+      order += FieldOf(event, "unit");
+    }
+    CHECK(order == "bca");
+    CHECK(limit.due() == absl::InfiniteFuture());
   }
 }
 
