@@ -23,8 +23,9 @@ void LeaveParent(std::initializer_list<int> keep, Rights uses) {
   ::close_range(from, ~0U, 0);
   ResetSignals();
   ::signal(SIGPIPE, SIG_IGN);
-  // Where that fails the child has what its parent has, no more; what it lacks shows in its answer.
-  KeepRights(uses, uses).IgnoreError();
+  UseOnly(uses);
 }
+
+void UseOnly(Rights uses) { KeepRights(uses, uses).IgnoreError(); }
 
 }  // namespace vfio_agent

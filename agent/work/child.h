@@ -13,4 +13,8 @@ namespace vfio_agent {
 // capabilities but those that it `uses`, as far as the parent has them.
 void LeaveParent(std::initializer_list<int> keep, Rights uses);
 
+// Drops all capabilities but those that it `uses` from here on. Where the kernel refuses, the child
+// has what it had, no more; what it lacks shows in its answer.
+void UseOnly(Rights uses);
+
 }  // namespace vfio_agent

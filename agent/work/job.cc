@@ -1,6 +1,7 @@
 #include "agent/work/job.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "absl/strings/str_format.h"
 
@@ -40,6 +41,13 @@ void TakeAgain(const Records& records, const PciAddress& member, Job& job) {
 }
 
 }  // namespace
+
+Rights RightsFrom(const std::vector<Action>& actions, size_t step) {
+  const bool loads = std::ranges::any_of(
+      actions | std::views::drop(step),
+      [](const Action& action) { return std::holds_alternative<LoadModule>(action); });
+  return loads ? kLoadRights : kNoRights;
+}
 
 Job MakeBindJob(const GroupPlan& group, const NodeFacts& facts, const Custody& custody,
                 const std::string& boot_id) {

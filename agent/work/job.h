@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/privileges/rights.h"
 #include "iommu/release.h"
 
 namespace vfio_agent {
@@ -26,6 +27,11 @@ struct Job {
   // Guards that an operator has overruled for it: "in-use-network 0000:18:00.0". Said each time.
   std::vector<std::string> overruled;
 };
+
+// What the steps of `actions` from the one at `step` on ask the kernel for. Its own drivers ask for
+// no capability of whoever unbinds or probes; only a module wants one. What must read more than
+// that has been read before there was a job.
+Rights RightsFrom(const std::vector<Action>& actions, size_t step);
 
 // The bind of `group`, with the records of its devices from facts and inquiry.
 Job MakeBindJob(const GroupPlan& group, const NodeFacts& facts, const Custody& custody,

@@ -58,21 +58,16 @@ Report FinalReport(const Execution& execution) {
   return report;
 }
 
-// The kernel's own drivers ask for no capability of whoever unbinds or probes; only a module wants
-// one. What must read more than that has been read before there was a job.
-Rights UsedBy(const Job& job) {
-  const bool loads = std::ranges::any_of(
-      job.actions, [](const Action& action) { return std::holds_alternative<LoadModule>(action); });
-  return loads ? kLoadRights : kNoRights;
-}
-
 [[noreturn]] void RunChild(int pipe, int lock, const std::string& root, const Job& job,
                            const Journal& journal, absl::Duration node_timeout) {
-  LeaveParent({pipe, lock}, UsedBy(job));
+  LeaveParent({pipe, lock}, RightsFrom(job.actions, 0));
   const absl::StatusOr<Tree> tree = Tree::Open(root);
   Execution execution{.outcome = {.status = tree.status()}};
   if (tree.ok()) {
-    execution = Execute(job, *tree, journal, node_timeout, [pipe](size_t step) {
+    execution = Execute(job, *tree, journal, node_timeout, [pipe, &job](size_t step) {
+      // The kernel shows our stack, should it not return, only to who can do all that we can; the
+      // loop cannot load modules.
+      UseOnly(RightsFrom(job.actions, step));
       Send(pipe, Report{.step = static_cast<uint32_t>(step)});
     });
   }

@@ -12,6 +12,9 @@
 #include <csignal>
 #include <filesystem>
 
+#include "agent/work/child.h"
+#include "agent/work/job.h"
+#include "sysfs/fd.h"
 #include "sysfs/holders.h"
 #include "sysfs/tree.h"
 #include "test/agent/program.h"
@@ -131,6 +134,51 @@ TEST_CASE(
   // "Nobody" would be a lie.
   CHECK(stranger.SeenWith(kLookRights & ~RightSet({CAP_SYS_PTRACE})) == Stranger::kUnknown);
   CHECK(stranger.SeenWith(kLookRights & ~RightSet({CAP_DAC_READ_SEARCH})) == Stranger::kUnknown);
+}
+
+// A child that had a module to load and waits in a later step, seen by the loop.
+int StackSeenByLoop(const std::vector<Action>& steps, size_t at) {
+  return InChild([&] {
+    if (!KeepRights(kAgentRights, kLoopRights).ok()) ::_exit(3);
+    int ready[2] = {-1, -1};
+    if (::pipe(ready) != 0) ::_exit(3);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+      LeaveParent({ready[1]}, RightsFrom(steps, 0));
+      UseOnly(RightsFrom(steps, at));
+      ::close(ready[1]);
+      for (;;) ::pause();
+    }
+    ::close(ready[1]);
+    char byte = 0;
+    if (::read(ready[0], &byte, 1) != 0) ::_exit(3);
+    const Fd fd(::open(("/proc/" + std::to_string(child) + "/stack").c_str(), O_RDONLY));
+    const bool seen = fd.valid() && ::read(fd.get(), &byte, 1) == 1;
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    ::_exit(seen ? 0 : 1);
+  });
+}
+
+TEST_CASE("a child keeps the right to load modules until the last one is loaded", "[agent]") {
+  const PciAddress device = *PciAddress::Parse("0000:1b:00.0");
+  const std::vector<Action> steps = {LoadModule{"vfio-pci"}, Unbind{device, "nvidia"},
+                                     LoadModule{"mlx5-vfio-pci"}, Unbind{device, "mlx5_core"}};
+  CHECK(RightsFrom(steps, 0) == kLoadRights);
+  CHECK(RightsFrom(steps, 1) == kLoadRights);
+  CHECK(RightsFrom(steps, 2) == kLoadRights);
+  CHECK(RightsFrom(steps, 3) == kNoRights);
+  CHECK(RightsFrom(steps, 4) == kNoRights);
+}
+
+TEST_CASE("where a child is stuck is seen, also after it has loaded a module", "[agent]") {
+  if (!IsRoot() || ::access("/proc/self/stack", R_OK) != 0) return;
+  const PciAddress device = *PciAddress::Parse("0000:1b:00.0");
+  const std::vector<Action> steps = {LoadModule{"vfio-pci"}, Unbind{device, "nvidia"}};
+  CHECK(StackSeenByLoop(steps, 1) == 0);
+  // The kernel's rule, for which the right is given up.
+  CHECK(StackSeenByLoop(steps, 0) == 1);
 }
 
 TEST_CASE("whether a group is open is unknown, not denied, where its node is another user's",
