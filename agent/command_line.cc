@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "agent/command_table.h"
 #include "agent/commands.h"
+#include "agent/daemon/report.h"
 #include "agent/daemon/signals.h"
 #include "agent/exit_code.h"
 #include "agent/log.h"
@@ -220,6 +221,7 @@ Invocation MakeInvocation(const Parsed& parsed) {
 
 int RunBelowRoot(const Invocation& invocation, const Command& command) {
   if (command.holds_signals) HoldSignals();
+  const absl::Status before = command.before != nullptr ? command.before() : absl::OkStatus();
   const absl::StatusOr<std::unique_ptr<Session>> session = Session::Open(invocation);
   if (!session.ok()) {
     PrintError(Message(session.status()));
@@ -227,6 +229,7 @@ int RunBelowRoot(const Invocation& invocation, const Command& command) {
   }
   const Settings& settings = (*session)->settings();
   SetUpLog(settings.log_level, settings.log_format);
+  if (!before.ok()) Log(Note(Message(before)));
   return command.with_session(**session);
 }
 

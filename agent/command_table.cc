@@ -137,6 +137,7 @@ constexpr std::array<Command, 17> kCommands = {{
                "touches nothing before.",
      .examples = kRunExamples,
      .with_session = RunCommand,
+     .before = DropPrivileges,
      .holds_signals = true},
     {.name = "plan",
      .summary = "what run or bind would do and why; changes nothing",

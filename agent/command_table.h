@@ -50,6 +50,8 @@ struct Command {
   // One of the two: most commands need the configuration and a root.
   int (*with_session)(Session& session) = nullptr;
   int (*alone)(const Invocation& invocation) = nullptr;
+  // Before the configuration is read. What fails stops nothing, and is told.
+  absl::Status (*before)() = nullptr;
   bool holds_signals = false;  // SIGTERM, SIGINT and SIGHUP wait until it takes them
   bool hidden = false;         // for scripts
 };

@@ -8,6 +8,7 @@
 
 namespace vfio_agent {
 
+absl::Status DropPrivileges();     // the daemon, before all else
 int RunCommand(Session& session);  // the daemon
 int PlanCommand(Session& session);
 int BindCommand(Session& session);

@@ -2,9 +2,7 @@
 
 #include "agent/commands.h"
 #include "agent/daemon/agent.h"
-#include "agent/daemon/report.h"
 #include "agent/exit_code.h"
-#include "agent/log.h"
 #include "agent/privileges/rights.h"
 #include "sysfs/status.h"
 
@@ -19,17 +17,16 @@ void LetServersWaitAlone() {
   ::setenv("GRPC_POLL_STRATEGY", "poll", 0);  // NOLINT(concurrency-mt-unsafe)
 }
 
-// What only children use stays within their reach and is switched off here. A kernel that refuses
-// leaves more than is needed, which stops nothing.
-void DropPrivileges() {
-  const absl::Status status = KeepRights(kAgentRights, kLoopRights);
-  if (!status.ok()) Log(Note("privileges are not dropped: " + Message(status)));
-}
-
 }  // namespace
 
+// What only children use stays within their reach and is switched off here. A kernel that refuses
+// leaves more than is needed, which stops nothing. Threads that come take after this one; and the
+// configuration is read at the start as it is later: what cannot be read then is told now.
+absl::Status DropPrivileges() {
+  return Annotate(KeepRights(kAgentRights, kLoopRights), "privileges are not dropped");
+}
+
 int RunCommand(Session& session) {
-  DropPrivileges();  // the threads that come take after this one
   LetServersWaitAlone();
   Agent agent(session);  // keeps the node until what is to be released is
   const int exit_code = agent.Run();

@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <string_view>
 
 #include "agent/config/config.h"
+#include "sysfs/status.h"
 
 namespace vfio_agent {
 namespace {
@@ -26,8 +28,8 @@ bool IsKubelets(std::string_view name) { return name.starts_with(".."); }
 ConfigWatch::ConfigWatch(std::string file, std::optional<size_t> in_force)
     : file_(std::move(file)),
       inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
-      tried_(in_force),
-      seen_(in_force) {
+      tried_{.text = in_force, .error = in_force ? 0 : ENOENT},
+      seen_(tried_) {
   Watch();
 }
 
@@ -37,10 +39,10 @@ void ConfigWatch::Watch() {
   watched_ = ::inotify_add_watch(inotify_.get(), dir.empty() ? "." : dir.c_str(), kEvents);
 }
 
-std::optional<size_t> ConfigWatch::Fingerprint() const {
+ConfigWatch::Seen ConfigWatch::Read() const {
   const absl::StatusOr<std::string> text = ReadConfigText(file_);
-  if (!text.ok()) return std::nullopt;
-  return FingerprintOf(*text);
+  if (!text.ok()) return {.error = ErrnoOf(text.status())};
+  return {.text = FingerprintOf(*text)};
 }
 
 void ConfigWatch::Drain(absl::Time now) {
@@ -64,11 +66,11 @@ void ConfigWatch::Drain(absl::Time now) {
 
 void ConfigWatch::Look(absl::Time now) {
   Watch();
-  Note(Fingerprint(), now);
+  Note(Read(), now);
 }
 
 // Only another text begins the wait anew: what else happens in the directory cannot put it off.
-void ConfigWatch::Note(std::optional<size_t> seen, absl::Time now) {
+void ConfigWatch::Note(const Seen& seen, absl::Time now) {
   if (seen == tried_) {
     due_ = absl::InfiniteFuture();
   } else if (seen != seen_ || due_ == absl::InfiniteFuture()) {
@@ -79,16 +81,17 @@ void ConfigWatch::Note(std::optional<size_t> seen, absl::Time now) {
 
 ConfigWatch::Found ConfigWatch::Check(absl::Time now) {
   if (now < due_) return Found::kNothing;
-  const std::optional<size_t> before = seen_;
+  const Seen before = seen_;
   due_ = absl::InfiniteFuture();
-  Note(Fingerprint(), now);
+  Note(Read(), now);
   if (seen_ == tried_ || seen_ != before) return Found::kNothing;
   due_ = absl::InfiniteFuture();
-  return seen_ ? Found::kNew : Found::kGone;
+  if (seen_.text) return Found::kNew;
+  return seen_.error == ENOENT ? Found::kGone : Found::kUnreadable;
 }
 
 void ConfigWatch::Tried() {
-  tried_ = seen_ = Fingerprint();
+  tried_ = seen_ = Read();
   due_ = absl::InfiniteFuture();
 }
 

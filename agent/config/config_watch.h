@@ -28,7 +28,7 @@ class ConfigWatch {
 
   // When Check() is to be called.
   absl::Time due() const { return due_; }
-  enum class Found { kNothing, kNew, kGone };
+  enum class Found { kNothing, kNew, kGone, kUnreadable };
   Found Check(absl::Time now);
 
   // What was read last, with whatever success, is not new any more.
@@ -36,14 +36,20 @@ class ConfigWatch {
 
  private:
   void Watch();
-  void Note(std::optional<size_t> seen, absl::Time now);
-  std::optional<size_t> Fingerprint() const;
+  // The text's fingerprint, or why there is none: an errno, 0 for a text that is no configuration.
+  struct Seen {
+    std::optional<size_t> text;
+    int error = 0;
+    bool operator==(const Seen&) const = default;
+  };
+  void Note(const Seen& seen, absl::Time now);
+  Seen Read() const;
 
   std::string file_;
   Fd inotify_;
   int watched_ = -1;  // inotify's number for the directory; -1: it is not there, or was replaced
-  std::optional<size_t> tried_;
-  std::optional<size_t> seen_;
+  Seen tried_;
+  Seen seen_;
   absl::Time due_ = absl::InfiniteFuture();
 };
 

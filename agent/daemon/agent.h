@@ -49,6 +49,7 @@ class Agent {
   absl::Status Open();
   void OnSignal();
   void CheckConfig(absl::Time now);
+  void ConfigLost(const std::string& why);
   void Reload(bool asked);
   size_t Foretell(const Session::Candidate& next);
   void Say(Event event);

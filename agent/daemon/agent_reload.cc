@@ -19,11 +19,18 @@ void Agent::CheckConfig(absl::Time now) {
       return Reload(false);
     case ConfigWatch::Found::kGone:
       // Nobody asks for the built-in defaults by losing a file; SIGHUP does.
-      config_watch_.Tried();
-      book_.ConfigRead(false);
-      Say(ConfigRejected(Message(ReadConfigText(session_.invocation().config_file).status()),
-                         "the file has gone"));
+      return ConfigLost("the file has gone");
+    case ConfigWatch::Found::kUnreadable:
+      return ConfigLost("the file cannot be read");
   }
+}
+
+void Agent::ConfigLost(const std::string& why) {
+  const absl::Status status = ReadConfigText(session_.invocation().config_file).status();
+  if (status.ok()) return Reload(false);  // it is back
+  config_watch_.Tried();
+  book_.ConfigRead(false);
+  Say(ConfigRejected(status, why));
 }
 
 // Validated, then told, then done. `asked`: by SIGHUP.
@@ -33,7 +40,7 @@ void Agent::Reload(bool asked) {
   absl::StatusOr<Session::Candidate> next = session_.ReadAnew();
   if (!next.ok()) {
     book_.ConfigRead(false);
-    return Say(ConfigRejected(Message(next.status()), why));
+    return Say(ConfigRejected(next.status(), why));
   }
   const size_t changes = Foretell(*next);
   if (!next->kept.empty()) Say(ConfigKept(next->kept));

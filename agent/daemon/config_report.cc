@@ -1,7 +1,10 @@
 // The log lines of a configuration that is read while the agent runs.
+#include <cerrno>
+
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/daemon/report.h"
+#include "sysfs/status.h"
 
 namespace vfio_agent {
 namespace {
@@ -51,12 +54,17 @@ Event ConfigReloaded(const std::string& file, const std::string& why, size_t cha
       .With("changes", absl::StrFormat("%d", changes));
 }
 
-Event ConfigRejected(const std::string& error, const std::string& why) {
+Event ConfigRejected(const absl::Status& error, const std::string& why) {
   Event event{.level = Level::kError, .name = "config_rejected"};
-  return event.With("err", error)
+  const bool denied = ErrnoOf(error) == EACCES;
+  return event.With("err", Message(error))
+      .With("errno", ErrnoName(error))
       .With("why", why)
       .With("next", "the old configuration stays in force")
-      .With("remedy", "mend the file (`vfio-agent config check`); it is read again by itself");
+      .With("remedy",
+            denied ? "give the file and its directories to root, or let all read them: the daemon "
+                     "has given up CAP_DAC_OVERRIDE"
+                   : "mend the file (`vfio-agent config check`); it is read again by itself");
 }
 
 Event ConfigKept(const std::vector<std::string>& keys) {

@@ -1,6 +1,4 @@
 // The log lines of what the kernel is asked to do.
-#include <cstring>
-
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/daemon/report.h"
@@ -73,12 +71,6 @@ void AddStep(const JobEvent& event, Event& line) {
   if (event.done >= actions.size()) return;
   line.With("step", absl::StrFormat("%d/%d", event.done + 1, actions.size()));
   line.With("try", ToShell(actions[event.done]));
-}
-
-// "EBUSY"; empty where the kernel gave no number.
-std::string ErrnoName(const absl::Status& status) {
-  const char* const name = ::strerrorname_np(ErrnoOf(status));
-  return ErrnoOf(status) == 0 || name == nullptr ? "" : name;
 }
 
 }  // namespace

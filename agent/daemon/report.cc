@@ -1,5 +1,7 @@
 #include "agent/daemon/report.h"
 
+#include <cstring>
+
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/version.h"
@@ -36,6 +38,11 @@ std::string RemedyFor(Code code, const std::string& address) {
 std::string RemedyIn(const std::string& text, const std::string& address) {
   const std::optional<Code> code = FindCode(text);
   return code ? RemedyFor(*code, address) : "";
+}
+
+std::string ErrnoName(const absl::Status& status) {
+  const char* const name = ::strerrorname_np(ErrnoOf(status));
+  return ErrnoOf(status) == 0 || name == nullptr ? "" : name;
 }
 
 Event AgentStarted(const Session& session) {

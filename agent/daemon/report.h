@@ -48,6 +48,8 @@ Event JobEnded(const JobEvent& event, const Aftermath& after);
 Event Recovered(const Job& job);  // recovered
 // What makes one failure differ from another: code, step and error.
 std::string FailureOf(const JobEvent& event);
+// "EBUSY"; empty where the kernel gave no number.
+std::string ErrnoName(const absl::Status& status);
 // What to do about `code` where it is about this device.
 std::string RemedyFor(Code code, const std::string& address);
 // What to do about what `text` says: the remedy of the code that it names, empty for none.
@@ -56,7 +58,7 @@ std::string RemedyIn(const std::string& text, const std::string& address);
 std::string RemedyOf(const JobEvent& event);
 // config_reloaded, config_rejected. `why`: what had it read, "SIGHUP" or "the file has changed".
 Event ConfigReloaded(const std::string& file, const std::string& why, size_t changes);
-Event ConfigRejected(const std::string& error, const std::string& why);
+Event ConfigRejected(const absl::Status& error, const std::string& why);
 Event ConfigKept(const std::vector<std::string>& keys);  // config_kept
 Event Foreseen(const PlanChange& change);                // config_plan
 Event UeventsUnavailable(const std::string& error);      // uevents_unavailable

@@ -107,6 +107,28 @@ TEST_CASE("a file that has gone is told as gone, and one that comes back unchang
   }
 }
 
+TEST_CASE("a file that is there and cannot be read is told as that, not as gone", "[config]") {
+  const ScratchDir dir;
+  const std::string file = dir.Write("config.yaml", "a: 1\n");
+  std::optional<Watched> watched;
+  SECTION("where there was one") {
+    watched.emplace(file);
+    fs::remove(file);
+  }
+  SECTION("where there was none, and the defaults are in force") {
+    fs::remove(file);
+    watched.emplace(file);
+  }
+  fs::create_symlink("config.yaml", file);  // open() says ELOOP, to root as well
+  REQUIRE(watched->Told());
+  CHECK(watched->Settle() == Found::kUnreadable);
+  watched->watch.Tried();
+  CHECK(watched->Settle() == Found::kNothing);
+  fs::remove(file);
+  REQUIRE(watched->Told());
+  CHECK(watched->Settle() == Found::kGone);
+}
+
 TEST_CASE("what no event tells is seen at the next look", "[config]") {
   const ScratchDir dir;
   SECTION("a directory that is made later, and watched from then on") {

@@ -1,6 +1,8 @@
 // The daemon's own processes and threads, by the kernel's word.
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "test/agent/config_mount.h"
 #include "test/agent/node.h"
 #include "test/privileges/process_rights.h"
 
@@ -59,6 +61,43 @@ TEST_CASE("a child that writes to the kernel has no capability at all", "[node][
   CHECK(Eventually(writer, kLong));
   node.Control("release-blocked 0000:1b:00.0");
   CHECK(kubelet->WaitHealthy(kH100, 8, kLong));
+}
+
+// The directory belongs to another user, and shuts root out who has no CAP_DAC_OVERRIDE.
+void ShutOut(const std::filesystem::path& dir, bool out) {
+  REQUIRE(::chown(dir.c_str(), out ? 65534 : 0, 0) == 0);
+  REQUIRE(::chmod(dir.c_str(), 0700) == 0);
+}
+
+TEST_CASE("a configuration that the daemon cannot read later is not read at the start either",
+          "[node][grpc]") {
+  if (!IsRoot()) return;
+  const Node node("cases/BIND-13");
+  const ConfigMount mount(node.dir().path() + "/etc", "mode: container\n");
+  ShutOut(node.dir().path() + "/etc", true);
+  Daemon daemon(node.DaemonArguments({"--config", mount.file()}));
+  CHECK(daemon.WaitForEnd(kLong) == 2);
+  CHECK(daemon.CountLines({"config.yaml: Permission denied"}) == 1);
+}
+
+TEST_CASE("a configuration that cannot be read any more is not told as gone", "[node][grpc]") {
+  if (!IsRoot()) return;
+  const Node node("cases/BIND-13");
+  ConfigMount mount(node.dir().path() + "/etc", "mode: container\n");
+  const Daemon daemon(node.DaemonArguments({"--config", mount.file()}));
+  REQUIRE_FALSE(daemon.WaitForLine({"event=agent_started"}, kLong).empty());
+  ShutOut(node.dir().path() + "/etc", true);
+  mount.Put("mode: container\n");
+  INFO(daemon.Log());
+  CHECK_FALSE(daemon
+                  .WaitForLine({"event=config_rejected", "why=\"the file cannot be read\"",
+                                "errno=EACCES", "give the file"},
+                               kLong)
+                  .empty());
+  ShutOut(node.dir().path() + "/etc", false);
+  mount.Put("mode: container\nresync: 77s\n");
+  CHECK_FALSE(daemon.WaitForLine({"event=config_reloaded"}, kLong).empty());
+  CHECK(daemon.CountLines({"the file has gone"}) == 0);
 }
 
 }  // namespace
