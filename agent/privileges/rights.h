@@ -25,7 +25,8 @@ inline constexpr Rights kLoopRights = RightSet({CAP_SYS_ADMIN});
 // A child that looks at what is in use: other users' descriptors, and /proc/iomem.
 inline constexpr Rights kLookRights =
     RightSet({CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH});
-// A child that has a module to load, until that is done. Writing to the kernel's files needs none: they are uid 0's.
+// A child that has a module to load, until that is done. Writing to the kernel's files needs none:
+// they are uid 0's.
 inline constexpr Rights kLoadRights = RightSet({CAP_SYS_MODULE});
 // All that the agent ever uses.
 inline constexpr Rights kAgentRights = kLoopRights | kLookRights | kLoadRights;
