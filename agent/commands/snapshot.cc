@@ -73,8 +73,8 @@ std::string FailuresText(const Json& about) {
     --left;
   }
   for (const Json& hidden : about.at("not_seen")) {
-    text +=
-        absl::StrFormat("not seen: all %s (hostPID, CAP_SYS_PTRACE)\n", hidden.get<std::string>());
+    text += absl::StrFormat("not seen: all %s (hostPID, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH)\n",
+                            hidden.get<std::string>());
   }
   for (const Json& fact : about.at("unfinished")) {
     text += absl::StrFormat("not taken: %s\n", Printable(fact.get<std::string>(), 300));

@@ -102,6 +102,8 @@ int RunInChild(const std::function<int()>& run) {
   for (const int number : kHandedOn) ::sigaddset(&handed, number);
   ::sigaddset(&handed, SIGCHLD);
   ::sigprocmask(SIG_BLOCK, &handed, &before);
+  // Who started this process may have it ignored: the child's end would not be told then.
+  ::signal(SIGCHLD, SIG_DFL);  // NOLINT(cert-err33-c): it fails for no such number
   std::cout.flush();
   const pid_t child = ::fork();
   if (child < 0) {

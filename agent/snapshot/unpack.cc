@@ -20,6 +20,8 @@
 namespace vfio_agent {
 namespace {
 
+constexpr size_t kMostParts = 64;  // of a name; below sys there are some twenty
+
 using Reader = std::unique_ptr<archive, int (*)(archive*)>;
 
 absl::Status Refuse(const std::string& name, const char* why) {
@@ -38,15 +40,17 @@ class Unpacker {
       const int result = ::archive_read_next_header(reader_, &entry);
       if (result == ARCHIVE_EOF) return absl::OkStatus();
       if (result != ARCHIVE_OK) return ReadError();
-      if (++entries_ > limits_.entries) {
-        return absl::ResourceExhaustedError(
-            absl::StrFormat("more than %d entries", limits_.entries));
-      }
+      RETURN_IF_ERROR(CountOne());
       RETURN_IF_ERROR(Take(entry));
     }
   }
 
  private:
+  absl::Status CountOne() {
+    if (++entries_ <= limits_.entries) return absl::OkStatus();
+    return absl::ResourceExhaustedError(absl::StrFormat("more than %d entries", limits_.entries));
+  }
+
   absl::Status ReadError() const {
     const char* const why = ::archive_error_string(reader_);
     return absl::InvalidArgumentError(
@@ -81,7 +85,9 @@ class Unpacker {
     if (std::ranges::any_of(name, [](unsigned char c) { return c < ' ' || c == 0x7f; })) {
       return Refuse(name, "has control characters");
     }
+    size_t parts = 0;
     for (size_t at = 0; at <= name.size();) {
+      if (++parts > kMostParts) return Refuse(name, "too deep");
       const size_t end = std::min(name.find('/', at), name.size());
       const std::string_view part = std::string_view(name).substr(at, end - at);
       if (part.empty() || part == "." || part == "..") {
@@ -103,13 +109,15 @@ class Unpacker {
     return fd;
   }
 
-  // The directory, made with those above it where it is missing.
+  // The directory, made with those above it where it is missing. Each counts as an entry: a short
+  // archive could ask for millions of them.
   absl::StatusOr<Fd> MakeDirectory(const std::string& name) {
     absl::StatusOr<Fd> there = OpenDirectory(name);
     if (there.ok()) return there;
     if (ErrnoOf(there.status()) != ENOENT)
       return Refuse(name, "leads through what is no directory");
     ASSIGN_OR_RETURN(const Fd parent, MakeDirectory(ParentOf(name)));
+    RETURN_IF_ERROR(CountOne());
     if (::mkdirat(parent.get(), LastOf(name), 0700) != 0) return Failed("mkdir", name);
     return OpenDirectory(name);
   }

@@ -112,6 +112,18 @@ TEST_CASE("an archive that wants to be anywhere else is refused, and nothing hap
   }
 }
 
+TEST_CASE("a name has at most 64 parts", "[snapshot]") {
+  std::string deep;
+  for (int i = 0; i < 63; ++i) deep += "d/";
+  const auto unpack = [](const std::string& name) {
+    return Place().Unpack(*PackItems({{name, {ItemKind::kFile, "x"}}}));
+  };
+  CHECK(unpack(deep + "f").ok());
+  const absl::Status status = unpack(deep + "d/f");
+  CHECK(absl::IsInvalidArgument(status));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("too deep"));
+}
+
 TEST_CASE("a link may point anywhere: it is not followed", "[snapshot]") {
   const Place place;
   CHECK(
@@ -138,6 +150,11 @@ TEST_CASE("a bomb is given up at the limit", "[snapshot]") {
     std::string bytes;
     for (int i = 0; i < 20; ++i) bytes += TarBytes({.name = "f" + std::to_string(i)});
     CHECK(absl::IsResourceExhausted(place.Unpack(bytes + TarEnd(), {.entries = 10})));
+  }
+  SECTION("directories that are only on the way") {
+    const std::string deep = "d/d/d/d/d/d/d/d/d/d/d/d/f";
+    CHECK(absl::IsResourceExhausted(
+        place.Unpack(TarBytes({.name = deep, .text = "x"}) + TarEnd(), {.entries = 10})));
   }
   SECTION("a file of zeros that is small when packed") {
     std::map<std::string, Item> items = {{"a", {ItemKind::kFile, std::string(1 << 20, '\0')}}};

@@ -125,6 +125,16 @@ TEST_CASE("what was unpacked is gone at the end, however a command ends", "[node
   CHECK(CountEntries(dir.path()) == 0);
 }
 
+TEST_CASE("a command on a snapshot ends where its parent ignores the ends of children", "[node]") {
+  const Node node("cases/VIA-07");
+  const std::string file = SnapshotOf(node);
+  const ProgramResult result =
+      RunAgent({"plan", "--root", file}, {},
+               {"/usr/bin/timeout", "-k", "1", "60", "/usr/bin/env", "--ignore-signal=CHLD"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.out == RunAgent({"plan", "--root", file}).out);
+}
+
 TEST_CASE("a daemon that runs on a snapshot gets its signals, and leaves nothing behind",
           "[node][grpc]") {
   const Node node("cases/VIA-07");
