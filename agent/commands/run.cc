@@ -6,6 +6,7 @@
 #include "agent/exit_code.h"
 #include "agent/log.h"
 #include "agent/privileges/rights.h"
+#include "agent/snapshot/replay_root.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -26,9 +27,21 @@ void DropPrivileges() {
   if (!status.ok()) Log(Note("privileges are not dropped: " + Message(status)));
 }
 
+// By default the directories are those of this machine's kubelet.
+bool MayServe(const Invocation& invocation) {
+  return !WorkedSnapshot() || (invocation.flags.contains("device-plugin-dir") &&
+                               invocation.flags.contains("kubelet-root-dir"));
+}
+
 }  // namespace
 
 int RunCommand(Session& session) {
+  if (!MayServe(session.invocation())) {
+    PrintError(
+        "a snapshot's devices are not this machine's: name the directories of a kubelet that is to "
+        "be told of them, by --device-plugin-dir and --kubelet-root-dir");
+    return kExitUsage;
+  }
   DropPrivileges();  // the threads that come take after this one
   LetServersWaitAlone();
   Agent agent(session);  // keeps the node until what is to be released is
