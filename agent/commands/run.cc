@@ -4,6 +4,7 @@
 #include "agent/daemon/agent.h"
 #include "agent/exit_code.h"
 #include "agent/privileges/rights.h"
+#include "agent/snapshot/replay_root.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -17,6 +18,12 @@ void LetServersWaitAlone() {
   ::setenv("GRPC_POLL_STRATEGY", "poll", 0);  // NOLINT(concurrency-mt-unsafe)
 }
 
+// By default the directories are those of this machine's kubelet.
+bool MayServe(const Invocation& invocation) {
+  return !WorkedSnapshot() || (invocation.flags.contains("device-plugin-dir") &&
+                               invocation.flags.contains("kubelet-root-dir"));
+}
+
 }  // namespace
 
 // What only children use stays within their reach and is switched off here. A kernel that refuses
@@ -27,6 +34,12 @@ absl::Status DropPrivileges() {
 }
 
 int RunCommand(Session& session) {
+  if (!MayServe(session.invocation())) {
+    PrintError(
+        "a snapshot's devices are not this machine's: name the directories of a kubelet that is to "
+        "be told of them, by --device-plugin-dir and --kubelet-root-dir");
+    return kExitUsage;
+  }
   LetServersWaitAlone();
   Agent agent(session);  // keeps the node until what is to be released is
   const int exit_code = agent.Run();

@@ -150,14 +150,17 @@ Findings Swap(const DoctorFacts& facts) {
         "%s; the kubelet allows it (%s)", on,
         kubelet.config.swap_behavior.empty() ? "NoSwap" : kubelet.config.swap_behavior))};
   }
+  const bool known =
+      kubelet.files_seen && !kubelet.config_file.empty() && kubelet.config_error.empty();
   const std::string why =
-      !kubelet.files_seen ? "a kubelet refuses it unless its configuration says failSwapOn: false, "
-                            "which cannot be seen from here"
-                          : "the kubelet's configuration refuses it (failSwapOn)";
+      known ? "the kubelet's configuration refuses it (failSwapOn)"
+            : "a kubelet refuses it unless its configuration says failSwapOn: false, which cannot "
+              "be seen from here";
   if (KubeletAlive(facts) == Alive::kYes) {
     return {Warn(absl::StrFormat("%s; %s: it runs still, and does not start again", on, why),
                  SwapRemedy(kubelet))};
   }
+  if (!known) return {Unknown(on + "; " + why, "look for failSwapOn in the kubelet's own file")};
   return {Fail(absl::StrFormat("%s; %s: it does not start", on, why), SwapRemedy(kubelet))};
 }
 

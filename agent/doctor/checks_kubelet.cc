@@ -15,7 +15,7 @@ namespace {
 constexpr char kInCopy[] = "cannot be seen in a copy";
 constexpr char kNotSeen[] =
     "the kubelet's files cannot be seen from here: that needs root, and in a pod hostPID, "
-    "CAP_SYS_PTRACE and a kubelet that runs";
+    "CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH and a kubelet that runs";
 constexpr char kOnHost[] = "run `vfio-agent doctor` on the host, as root";
 constexpr char kNoKubelet[] = "not looked for: there is no kubelet";
 

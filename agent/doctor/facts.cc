@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "agent/doctor/kubelet_facts.h"
 #include "agent/outlets/status.h"
+#include "agent/snapshot/replay_root.h"
 #include "deviceplugin/server.h"
 #include "deviceplugin/status_server.h"
 #include "sysfs/host_view.h"
@@ -47,6 +48,11 @@ std::optional<Tree> KubeletRoot(View view, const HostProcess* kubelet) {
 // named them: then they are those of the copy.
 bool IsLive(const Session& session, const char* key) {
   return session.tree().is_host() || ResolveSettings(session.Sources()).at(key).source != "default";
+}
+
+bool IsStateDirLive(const Session& session) {
+  const std::optional<WorkedOn> snapshot = WorkedSnapshot();
+  return IsLive(session, "stateDir") && !(snapshot && snapshot->own_state_dir);
 }
 
 StateDirFacts LookAtStateDir(const std::string& dir) {
@@ -128,7 +134,7 @@ DoctorFacts TakeDoctorFacts(Session& session) {
   // The kubelet's own files are for root; a copy's are as they are.
   const bool may_look = facts.view == View::kCopy || ::geteuid() == 0;
   ReadKubelet(session, root ? &*root : may_look ? own : nullptr, facts);
-  if (IsLive(session, "stateDir")) {
+  if (IsStateDirLive(session)) {
     facts.state_dir = LookAtStateDir(facts.settings.state_dir);
     facts.agent = AskAgent(facts.settings);
   }

@@ -36,12 +36,6 @@ std::set<DeviceId> IdsOf(const Recording& recording) {
   return ids;
 }
 
-std::string ConfigToText(const Session& session) {
-  Json document = PolicyToJson(session.config());
-  document["kubelet"]["iommufd"] = session.settings().iommufd;
-  return DumpYaml(document);
-}
-
 void AddJournal(const Session& session, Additions& additions, std::vector<std::string>& missing) {
   std::vector<Journal::Unreadable> unreadable;
   const absl::StatusOr<Records> records = session.OpenJournal().Read(unreadable);
@@ -70,6 +64,12 @@ void AddEarlier(const Tree& tree, std::vector<std::string>& missing) {
 
 }  // namespace
 
+std::string PolicyToText(const Config& config, bool iommufd) {
+  Json document = PolicyToJson(config);
+  document["kubelet"]["iommufd"] = iommufd;
+  return DumpYaml(document);
+}
+
 std::string ModelNamesToText(const ModelNames& names) {
   std::string text;
   std::optional<uint16_t> vendor;
@@ -84,7 +84,8 @@ std::string ModelNamesToText(const ModelNames& names) {
 Additions TakeAdditions(const Session& session, const Recording& recording,
                         std::vector<std::string>& missing) {
   Additions additions;
-  additions[InRoot(kDefaultConfigFile)] = ConfigToText(session);
+  additions[InRoot(kDefaultConfigFile)] =
+      PolicyToText(session.config(), session.settings().iommufd);
   absl::Status error;
   const ModelNames names = FindModelNames(session.settings().pci_ids, IdsOf(recording), error);
   if (error.ok()) additions[InRoot(kDefaultPciIds)] = ModelNamesToText(names);

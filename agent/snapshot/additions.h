@@ -15,6 +15,9 @@ namespace vfio_agent {
 Additions TakeAdditions(const Session& session, const Recording& recording,
                         std::vector<std::string>& missing);
 
+// The configuration's text: the policy and the one setting that a plan depends on.
+std::string PolicyToText(const Config& config, bool iommufd);
+
 // A pci.ids file with these names alone.
 std::string ModelNamesToText(const ModelNames& names);
 

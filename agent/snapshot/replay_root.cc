@@ -12,13 +12,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 
 #include "absl/strings/str_format.h"
 #include "agent/commands.h"
 #include "agent/exit_code.h"
 #include "agent/snapshot/archive.h"
+#include "agent/snapshot/own_files.h"
 #include "agent/snapshot/snapshot.h"
 #include "sysfs/status.h"
+#include "sysfs/tree.h"
 
 namespace vfio_agent {
 namespace {
@@ -27,33 +30,48 @@ constexpr int kMostOpen = 16;
 // What ends a command from outside or, to the daemon, means something.
 constexpr std::array kHandedOn = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
+std::optional<WorkedOn> worked_on;  // of a child: set once, before it does anything
+
 int RemoveOne(const char* path, const struct stat* /*facts*/, int /*type*/, FTW* /*place*/) {
   return std::remove(path);
 }
 
-class UnpackedRoot {
+// A directory for this user alone that goes away with what is in it.
+class OwnPlace {
  public:
-  ~UnpackedRoot() {
+  ~OwnPlace() {
     if (path_.empty() || ::nftw(path_.c_str(), RemoveOne, kMostOpen, FTW_DEPTH | FTW_PHYS) == 0) {
       return;
     }
     PrintError(absl::StrFormat("%s could not be removed", path_));
   }
-  UnpackedRoot() = default;
-  UnpackedRoot(const UnpackedRoot&) = delete;
-  UnpackedRoot& operator=(const UnpackedRoot&) = delete;
+  OwnPlace() = default;
+  OwnPlace(const OwnPlace&) = delete;
+  OwnPlace& operator=(const OwnPlace&) = delete;
 
-  absl::Status Unpack(const std::string& file) {
-    const char* const parent = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe)
-    std::string name = absl::StrFormat("%s/vfio-agent-root-XXXXXX",
-                                       parent == nullptr || *parent == '\0' ? "/tmp" : parent);
+  absl::Status Make() {
+    const char* const given = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe)
+    const char* const parent = given == nullptr || *given == '\0' ? "/tmp" : given;
+    // A relative one is where this process started: settings want whole paths.
+    const std::unique_ptr<char, decltype(&std::free)> whole(::realpath(parent, nullptr), std::free);
+    std::string name =
+        absl::StrFormat("%s/vfio-agent-root-XXXXXX", whole == nullptr ? parent : whole.get());
     if (::mkdtemp(name.data()) == nullptr) {
       return ErrnoStatus(absl::StrFormat("a directory to unpack to (TMPDIR): mkdir %s", name));
     }
     path_ = name;
-    return UnpackArchive(file, path_);
+    return absl::OkStatus();
   }
+
+  absl::Status Unpack(const std::string& file) {
+    if (::mkdir(unpacked().c_str(), 0700) != 0) {
+      return ErrnoStatus(absl::StrFormat("mkdir %s", unpacked()));
+    }
+    return UnpackArchive(file, unpacked());
+  }
+
   const std::string& path() const { return path_; }
+  std::string unpacked() const { return path_ + "/root"; }
 
  private:
   std::string path_;
@@ -64,22 +82,17 @@ bool IsFile(const std::string& path) {
   return ::stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode);
 }
 
-// A relative root is where this process started: a snapshot's settings want whole paths.
-std::string WholePath(const std::string& path) {
-  const std::unique_ptr<char, decltype(&std::free)> whole(::realpath(path.c_str(), nullptr),
-                                                          std::free);
-  return whole == nullptr ? path : std::string(whole.get());
+// Unpacked by somebody else.
+bool IsSnapshot(const std::string& directory) {
+  const absl::StatusOr<Tree> tree = Tree::Open(directory);
+  return tree.ok() && tree->Exists(kAboutFile);
 }
 
-void UseOwnOfSnapshot(Invocation& invocation) {
-  const std::string root = WholePath(invocation.root);
-  if (!IsFile(root + "/" + kAboutFile)) return;
-  const std::string config = root + kDefaultConfigFile;
-  if (invocation.config_file == kDefaultConfigFile && IsFile(config)) {
-    invocation.config_file = config;
-  }
-  invocation.flags.try_emplace("state-dir", root + kDefaultStateDir);
-  invocation.flags.try_emplace("pci-ids", root + kDefaultPciIds);
+// What nobody has set by flag is the snapshot's.
+WorkedOn UseOwnFiles(const std::string& place, Invocation& invocation) {
+  if (invocation.config_file == kDefaultConfigFile) invocation.config_file = place + kOwnConfigFile;
+  invocation.flags.try_emplace("pci-ids", place + kOwnPciIds);
+  return {.own_state_dir = invocation.flags.try_emplace("state-dir", place + kOwnStateDir).second};
 }
 
 // `handed` is blocked since before the fork, so that none is lost.
@@ -120,19 +133,33 @@ int RunInChild(const std::function<int()>& run) {
 
 }  // namespace
 
+std::optional<WorkedOn> WorkedSnapshot() { return worked_on; }
+
 int WithRoot(Invocation& invocation, const std::function<int()>& run) {
   if (invocation.root == "/") return run();
-  UnpackedRoot root;
   const bool archive = IsFile(invocation.root);
-  if (archive) {
-    if (const absl::Status status = root.Unpack(invocation.root); !status.ok()) {
-      PrintError("--root: " + Message(status));
-      return kExitFailed;
-    }
-    invocation.root = root.path();
+  if (!archive && !IsSnapshot(invocation.root)) return run();
+  OwnPlace place;
+  absl::Status status = place.Make();
+  if (status.ok() && archive) status = place.Unpack(invocation.root);
+  if (!status.ok()) {
+    PrintError("--root: " + Message(status));
+    return kExitFailed;
   }
-  UseOwnOfSnapshot(invocation);
-  return archive ? RunInChild(run) : run();
+  const std::string named = "--root: " + invocation.root;
+  if (archive) invocation.root = place.unpacked();
+  const absl::StatusOr<std::vector<std::string>> notes =
+      CopyOwnFiles(invocation.root, place.path());
+  if (!notes.ok()) {
+    PrintError(absl::StrFormat("%s: %s", named, Message(notes.status())));
+    return absl::IsInvalidArgument(notes.status()) ? kExitUsage : kExitFailed;
+  }
+  for (const std::string& note : *notes) PrintError(absl::StrFormat("%s: %s", named, note));
+  const WorkedOn worked = UseOwnFiles(place.path(), invocation);
+  return RunInChild([&] {
+    worked_on = worked;
+    return run();
+  });
 }
 
 }  // namespace vfio_agent

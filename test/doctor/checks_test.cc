@@ -179,11 +179,23 @@ const std::vector<Case>& HostCases() {
        }},
       {"swap", State::kWarn, "runs still, and does not start again",
        [](Facts& f) { f.memory.swaps = SwapOn(); }},
-      {"swap", State::kFail, "cannot be seen from here",
+      {"swap", State::kUnknown, "cannot be seen from here",
        [](Facts& f) {
          f.memory.swaps = SwapOn();
          StopKubelet(f);
          f.kubelet.files_seen = false;
+       }},
+      {"swap", State::kUnknown, "cannot be seen from here",
+       [](Facts& f) {
+         f.memory.swaps = SwapOn();
+         StopKubelet(f);
+         f.kubelet.config_file.clear();
+       }},
+      {"swap", State::kUnknown, "cannot be seen from here",
+       [](Facts& f) {
+         f.memory.swaps = SwapOn();
+         StopKubelet(f);
+         f.kubelet.config_error = "config.yaml:3:1: bad";
        }},
       {"swap", State::kUnknown, "cannot be read",
        [](Facts& f) { f.memory.swaps = Fact<std::vector<SwapArea>>::Unknown(EACCES); }},
