@@ -4,6 +4,7 @@
 #include <array>
 
 #include "agent/commands.h"
+#include "agent/commands/health.h"
 
 namespace vfio_agent {
 namespace {
@@ -94,6 +95,9 @@ constexpr std::array<ExampleRow, 2> kStatusExamples = {{
     {"vfio-agent status", "units, pods, registrations, writes under way"},
     {"vfio-agent status -o wide", "with all reasons in full"},
 }};
+constexpr std::array<ExampleRow, 1> kHealthExamples = {{
+    {"vfio-agent health", "as the DaemonSet's probes ask"},
+}};
 constexpr std::array<ExampleRow, 2> kDoctorExamples = {{
     {"vfio-agent doctor", "why this node offers nothing"},
     {"vfio-agent doctor -o json", "for scripts: every check with its state"},
@@ -128,7 +132,7 @@ constexpr std::array<ExampleRow, 2> kHelpExamples = {{
 
 constexpr ArgumentRow kSelectors = {.kind = "SELECTOR", .most = kMany, .help = kSelectorHelp};
 
-constexpr std::array<Command, 17> kCommands = {{
+constexpr std::array<Command, 18> kCommands = {{
     {.name = "run",
      .summary = "the daemon: bind what the plan says, serve the kubelet",
      .manual = "SIGTERM and SIGINT end it within 2 seconds and leave devices bound, unless "
@@ -217,6 +221,12 @@ constexpr std::array<Command, 17> kCommands = {{
      .options = kStatusOptions,
      .examples = kStatusExamples,
      .with_session = StatusCommand},
+    {.name = "health",
+     .summary = "whether the running daemon lives, by the exit code: for probes",
+     .manual = "Asks it on status.sock, 5 s at most; 1 where it does not answer or its loop hangs. "
+               "A configuration file that is not valid is passed over, as by the daemon.",
+     .examples = kHealthExamples,
+     .alone = HealthCommand},
     {.name = "snapshot",
      .summary = "write what the program reads of the node to a file, for the report of a problem",
      .manual = "A tar.gz, with serial numbers, addresses, host names and the like masked, and what "

@@ -5,6 +5,7 @@
 #include "deviceplugin/server.h"
 #include "deviceplugin/status_message.h"
 #include "deviceplugin/status_server.h"
+#include "proto/health.grpc.pb.h"
 #include "proto/status.grpc.pb.h"
 #include "sysfs/status.h"
 
@@ -24,9 +25,9 @@ absl::Status Explain(const std::string& socket, const absl::Status& status, absl
   return Annotate(status, absl::StrFormat("asking on %s", socket));
 }
 
-}  // namespace
-
-absl::StatusOr<AgentStatus> FetchStatus(const std::string& socket, absl::Duration limit) {
+// Makes one call: `begin(channel, context, queue)` starts it and gives its reader.
+template <typename Answer, typename Begin>
+absl::StatusOr<Answer> Ask(const std::string& socket, absl::Duration limit, const Begin& begin) {
   SilenceGrpc();
   const absl::Time deadline = absl::Now() + limit;
   const auto channel = Dial(socket);
@@ -39,14 +40,38 @@ absl::StatusOr<AgentStatus> FetchStatus(const std::string& socket, absl::Duratio
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(deadline));
   grpc::CompletionQueue queue;
-  const auto stub = status::v1::Status::NewStub(*channel);
-  const auto call = stub->AsyncGet(&context, status::v1::GetRequest(), &queue);
-  status::v1::AgentStatus answer;
+  const auto call = begin(*channel, context, queue);
+  Answer answer;
   grpc::Status result;
   call->Finish(&answer, &result, &result);
   const absl::Status ended = AwaitEnd(queue, context, result, deadline);
   if (!ended.ok()) return Explain(socket, ended, limit);
+  return answer;
+}
+
+}  // namespace
+
+absl::StatusOr<AgentStatus> FetchStatus(const std::string& socket, absl::Duration limit) {
+  ASSIGN_OR_RETURN(const status::v1::AgentStatus answer,
+                   Ask<status::v1::AgentStatus>(
+                       socket, limit, [](const auto& channel, auto& context, auto& queue) {
+                         return status::v1::Status::NewStub(channel)->AsyncGet(
+                             &context, status::v1::GetRequest(), &queue);
+                       }));
   return FromMessage(answer);
+}
+
+absl::Status FetchHealth(const std::string& socket, absl::Duration limit) {
+  using Response = grpc::health::v1::HealthCheckResponse;
+  ASSIGN_OR_RETURN(
+      const Response answer,
+      Ask<Response>(socket, limit, [](const auto& channel, auto& context, auto& queue) {
+        return grpc::health::v1::Health::NewStub(channel)->AsyncCheck(
+            &context, grpc::health::v1::HealthCheckRequest(), &queue);
+      }));
+  if (answer.status() == Response::SERVING) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "the agent that answers on %s says that its loop hangs: its log has more", socket));
 }
 
 }  // namespace vfio_agent

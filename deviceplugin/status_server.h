@@ -41,5 +41,8 @@ class StatusServer {
 // Asks the agent that listens on `socket`; waits for at most `limit`. NotFound where there is none;
 // every error is a sentence with the socket's name.
 absl::StatusOr<AgentStatus> FetchStatus(const std::string& socket, absl::Duration limit);
+// OK where that agent says that it is alive. The same errors, and FailedPrecondition where it is
+// not.
+absl::Status FetchHealth(const std::string& socket, absl::Duration limit);
 
 }  // namespace vfio_agent

@@ -136,9 +136,19 @@ absl::StatusOr<std::unique_ptr<MetricsHttp>> MetricsHttp::Start(const std::strin
   running->sources = std::move(sources);
   request_info = running->web.request;
   const std::string ports = ForCivetweb(listen);
-  // Two threads: a peer that sends nothing must not keep the probes waiting.
-  const char* options[] = {"listening_ports",    ports.c_str(), "num_threads", "2",
-                           "request_timeout_ms", "5000",        nullptr};
+  // A peer that sends nothing has a thread for a second at most. One who opens many connections
+  // keeps the others waiting all the same: what decides about a restart asks the status socket.
+  const char* options[] = {"listening_ports",
+                           ports.c_str(),
+                           "num_threads",
+                           "8",
+                           "request_timeout_ms",
+                           "1000",
+                           "enable_keep_alive",
+                           "no",
+                           "linger_timeout_ms",
+                           "0",
+                           nullptr};
   mg_callbacks callbacks = {};
   callbacks.begin_request = &Running::Handle;
   callbacks.log_message = [](const mg_connection*, const char* words) {

@@ -27,7 +27,7 @@ vfio_agent_library(agent
   SOURCES command_line.cc command_table.cc common_options.cc files.cc json.cc log.cc pci_class.cc
           session.cc session_reload.cc table.cc terminal.cc yaml_dump.cc
           commands/bind.cc commands/common.cc commands/config.cc commands/doctor.cc
-          commands/explain.cc commands/kubevirt.cc commands/list.cc commands/plan.cc
+          commands/explain.cc commands/health.cc commands/kubevirt.cc commands/list.cc commands/plan.cc
           commands/release.cc commands/run.cc commands/snapshot.cc commands/status.cc
           commands/topology.cc commands/usage.cc commands/version.cc
           config/config.cc config/config_resources.cc config/config_watch.cc

@@ -23,27 +23,38 @@ fail() {
 }
 
 # needed FILE: what the loader opens for it, the loader included.
-needed() { ldd "$1" | sed -nE 's/^(.* => )?\s*(\/[^ ]+) \(0x.*/\2/p'; }
-
-# The libraries that are opened by name when they are wanted: their names stand in the program.
-opened() {
-  local name path
-  while read -r name; do
-    path=$(ldconfig -p | awk -v name="$name" '$1 == name { print $NF; exit }')
-    [[ -n $path ]] || fail "$name, which the program opens, is not installed"
-    echo "$path"
-  done < <(grep -aoE '\blib[A-Za-z0-9_+-]+\.so\.[0-9]+\b' "$program" | sort -u)
+needed() {
+  local list
+  list=$(ldd "$1") || fail "ldd cannot tell what $1 needs"
+  [[ $list != *'not found'* ]] || fail "what $1 needs is not installed: ${list//$'\n'/;}"
+  sed -nE 's/^(.* => )?\s*(\/[^ ]+) \(0x.*/\2/p' <<<"$list"
 }
 
+# The libraries that are opened by name when they are wanted: their names stand in the program.
+names() { grep -aoE '\blib[A-Za-z0-9_+-]+\.so\.[0-9]+\b' "$program" | sort -u; }
+
+# The lists are files and not pipes: what fails in a process substitution nobody hears of, and a
+# reader that leaves early kills the writer.
 libraries() {
-  local path
-  {
-    needed "$program"
-    while read -r path; do
-      echo "$path"
-      needed "$path"
-    done < <(opened)
-  } | sort -u
+  local name path
+  names >"$lists/names"
+  ldconfig -p >"$lists/cache"
+  needed "$program" >"$lists/all"
+  while read -r name; do
+    path=$(awk -v name="$name" '$1 == name && !found { found = $NF } END { print found }' "$lists/cache")
+    [[ -n $path ]] || fail "$name, which the program opens, is not installed"
+    echo "$path" >>"$lists/all"
+    needed "$path" >>"$lists/all"
+  done <"$lists/names"
+  sort -u "$lists/all" >"$lists/libraries"
+}
+
+# check_libraries: each of those names is in the image, or no image is made.
+check_libraries() {
+  local name
+  while read -r name; do
+    [[ -n $(find "$destination/usr/" -name "$name") ]] || fail "$name is not in the image"
+  done <"$lists/names"
 }
 
 # take FILE: into the image under the same name, and its package into the list of packages.
@@ -71,6 +82,8 @@ take_packages() {
 [[ -x $program ]] || fail "$program is no program"
 [[ ! -e $destination ]] || fail "$destination is there already"
 umask 022
+lists=$(mktemp -d)
+trap 'rm -rf "$lists"' EXIT
 mkdir -p "$destination"/{etc/vfio-agent,usr/bin,usr/lib,usr/lib64,usr/share,var/lib/vfio-agent}
 # As on the machine that this runs on: Debian's are links.
 ln -s usr/bin "$destination/bin"
@@ -79,7 +92,8 @@ ln -s usr/lib64 "$destination/lib64"
 install -m 755 "$program" "$destination/usr/bin/vfio-agent"
 cp -R "$installed/share/." "$destination/usr/share/"
 rm -rf "$destination"/usr/share/{man,bash-completion,zsh,fish}
-while read -r library; do take "$library" 755; done < <(libraries)
+libraries
+while read -r library; do take "$library" 755; done <"$lists/libraries"
 take /usr/share/misc/pci.ids 644
 take /usr/lib/os-release 644
 ln -s ../usr/lib/os-release "$destination/etc/os-release"
@@ -87,5 +101,6 @@ ln -s ../usr/lib/os-release "$destination/etc/os-release"
 echo 'root:x:0:0:root:/:/usr/sbin/nologin' >"$destination/etc/passwd"
 echo 'root:x:0:' >"$destination/etc/group"
 take_packages
+check_libraries
 find "$destination" -exec touch -h -d "@${SOURCE_DATE_EPOCH:-0}" {} +
 du -sh "$destination" | sed 's/\t.*//'

@@ -6,12 +6,10 @@
 
 #include <cstdio>
 
-#include "sysfs/fd.h"
-
 namespace vfio_agent {
 
-HttpAnswer HttpGet(int port, const std::string& path, const std::string& method) {
-  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+Fd ConnectTo(int port) {
+  Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
@@ -19,6 +17,12 @@ HttpAnswer HttpGet(int port, const std::string& path, const std::string& method)
   if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
     return {};
   }
+  return socket;
+}
+
+HttpAnswer HttpGet(int port, const std::string& path, const std::string& method) {
+  const Fd socket = ConnectTo(port);
+  if (!socket.valid()) return {};
   const std::string request = method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
   if (::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) return {};
   std::string text;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 #include "absl/time/clock.h"
@@ -173,6 +174,41 @@ TEST_CASE("HTTP has three pages, for reading only", "[node][grpc]") {
   CHECK(HttpGet(port, "/metrics", "POST").code == 405);
   CHECK(HttpGet(port, "/metrics", "HEAD").code == 200);
   CHECK(HttpGet(port, "/metrics", "HEAD").body.empty());
+}
+
+TEST_CASE("health answers while silent connections fill the port of the metrics", "[node][grpc]") {
+  const Watched watched;
+  INFO(watched.daemon.Log());
+  const int port = PortOf(watched.daemon);
+  std::vector<Fd> silent;
+  for (int i = 0; i < 64; ++i) silent.push_back(ConnectTo(port));
+  const ProgramResult result = watched.node.Run({"health"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.out == "ok\n");
+  CHECK(result.err.empty());
+  // They are given up one by one, and then the pages are there again.
+  CHECK(watched.WaitForHttp("/healthz", 200));
+}
+
+TEST_CASE("health is about the daemon: a broken configuration file does not count",
+          "[node][grpc]") {
+  const Watched watched;
+  INFO(watched.daemon.Log());
+  REQUIRE(Eventually([&] { return watched.Status().exit_code == 0; }, kLong));
+  const std::string file = watched.node.dir().path() + "/broken.yaml";
+  for (const char* broken : {"resources: [", "apiVersion: vfio-agent/v1\nresync: never\n"}) {
+    std::ofstream(file) << broken;
+    CHECK(watched.node.Run({"status", "--config", file}).exit_code == 2);
+    CHECK(watched.node.Run({"health", "--config", file}).exit_code == 0);
+  }
+  CHECK(watched.node.Run({"health", "--resync", "never"}).exit_code == 2);
+}
+
+TEST_CASE("health of a node without a daemon fails and names the socket", "[node]") {
+  const Node node("hgx-8gpu");
+  const ProgramResult result = node.Run({"health"});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err, Catch::Contains(node.state_dir() + "/status.sock"));
 }
 
 TEST_CASE("a port that is taken costs the metrics and nothing else", "[node][grpc]") {

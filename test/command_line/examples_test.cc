@@ -51,9 +51,9 @@ TEST_CASE("every example is understood", "[usage]") {
   }
 }
 
-// A daemon stays, and a status needs one; watching ends with a signal only.
+// A daemon stays, and status and health need one; watching ends with a signal only.
 bool EndsByItself(const Command& command, std::string_view line) {
-  return !command.holds_signals && command.name != "status" &&
+  return !command.holds_signals && command.name != "status" && command.name != "health" &&
          line.find("--watch") == std::string_view::npos;
 }
 

@@ -83,6 +83,18 @@ TEST_CASE("whoever watches the health is told at once, and again at each change"
   CHECK(second.Next() == Answer::SERVING);
 }
 
+TEST_CASE("a probe is told whether the agent lives, and that a loop that hangs does not",
+          "[grpc]") {
+  Stand stand;
+  const std::string socket = stand.dir.path() + "/status.sock";
+  CHECK(FetchHealth(socket, kLong).ok());
+  stand.alive = false;
+  const absl::Status health = FetchHealth(socket, kLong);
+  CHECK(absl::IsFailedPrecondition(health));
+  CHECK_THAT(std::string(health.message()), Catch::Contains(socket));
+  CHECK(absl::IsNotFound(FetchHealth(socket + "x", kLong)));
+}
+
 TEST_CASE("who watches a service that is not there is told so, and stays", "[grpc]") {
   const Stand stand;
   Watching watching(stand, "v1beta1.DevicePlugin");

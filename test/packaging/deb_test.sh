@@ -154,11 +154,40 @@ check_update() {
   ok "updated and removed: configuration and journal stay"
 }
 
+# purge_keeps REASON: installed once more and purged, it leaves the state directory and says why.
+purge_keeps() {
+  in_root dpkg -i /vfio-agent.deb >/dev/null 2>&1 || fail "installed again"
+  in_root dpkg -P vfio-agent >"$work/dpkg.log" 2>&1 || fail "dpkg -P: $(tail -n 5 "$work/dpkg.log")"
+  [[ -s $root/var/lib/vfio-agent/devices/0000:65:00.0.json ]] || fail "purge took the journal away, but $1"
+  grep -q "$1" "$work/dpkg.log" || fail "purge does not say '$1'"
+}
+
+# Where it cannot be told whether the journal is of use, and where another agent uses it, it stays. The
+# lock is of the kind that agents take, and the kernel's list is what it says while it is held.
+check_doubt() {
+  local boot_id=$root/proc/sys/kernel/random/boot_id state=$root/var/lib/vfio-agent
+  mv "$boot_id" "$work/boot_id"
+  purge_keeps 'which boot this is cannot be read'
+  mv "$work/boot_id" "$boot_id"
+  echo '{"boot_id":"an earlier one"}' >"$state/devices/0000:65:00.0.json"
+  python3 -c '
+import fcntl, os, shutil, struct, sys
+lock = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+fcntl.fcntl(lock, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+shutil.copyfile("/proc/locks", sys.argv[2])' "$state/agent.lock" "$root/proc/locks"
+  purge_keeps 'another agent works with it'
+  rm "$root/proc/locks"
+  purge_keeps 'another agent works with it'
+  rm "$state/agent.lock"
+  ok "purged where another agent has the state, or the boot is not known: it stays"
+}
+
 check_purge() {
   in_root dpkg -P vfio-agent >"$work/dpkg.log" 2>&1 || fail "dpkg -P: $(tail -n 5 "$work/dpkg.log")"
   [[ -s $root/var/lib/vfio-agent/devices/0000:65:00.0.json ]] ||
     fail "purge took the journal of bound devices away"
   grep -q 'devices are still bound' "$work/dpkg.log" || fail "purge says nothing of bound devices"
+  check_doubt
   in_root dpkg -i /vfio-agent.deb >/dev/null 2>&1 || fail "installed again"
   echo '{"boot_id":"an earlier one"}' >"$root/var/lib/vfio-agent/devices/0000:65:00.0.json"
   in_root dpkg -P vfio-agent >"$work/dpkg.log" 2>&1 || fail "dpkg -P: $(tail -n 5 "$work/dpkg.log")"

@@ -70,7 +70,7 @@ class Sbom(unittest.TestCase):
     def test_what_is_linked_in_is_there(self):
         for name in ("libgrpc-dev", "libgrpc++-dev", "libprotobuf-dev", "libabsl-dev", "libyaml-cpp-dev",
                      "zlib1g-dev", "libre2-dev", "libc-ares-dev", "libspdlog-dev", "libfmt-dev",
-                     "nlohmann-json3-dev", "libcli11-dev"):
+                     "nlohmann-json3-dev", "libcli11-dev", "libarchive-dev"):
             self.assertEqual(self.kind(name), {"STATIC_LINK"}, name)
         self.assertTrue([name for name in self.packages if re.match(r"libstdc\+\+-\d+-dev", name)])
 

@@ -1,12 +1,14 @@
 // render prints what Helm would make of a chart: Helm's own template engine (Go's text/template with
 // sprig's functions and the few that Helm adds), without Helm, which Debian does not have. It knows no
-// subcharts, hooks or cluster; `lookup` and .Capabilities are not there, so a chart that uses them fails.
+// subcharts, hooks or cluster; `lookup` is not there, and of .Capabilities only the cluster's version, so a
+// chart that uses more fails.
 //
-//	render CHART NAMESPACE RELEASE VALUES.yaml
+//	render CHART NAMESPACE RELEASE VALUES.yaml KUBE_VERSION
 package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -77,6 +79,11 @@ func parse(files []string) *template.Template {
 		delete(functions, name)
 	}
 	functions["toYaml"] = toYaml
+	functions["fromJsonArray"] = func(text string) ([]interface{}, error) {
+		var list []interface{}
+		err := json.Unmarshal([]byte(text), &list)
+		return list, err
+	}
 	functions["include"] = func(name string, data interface{}) (string, error) {
 		var text strings.Builder
 		err := all.ExecuteTemplate(&text, name, data)
@@ -111,15 +118,16 @@ func templateFiles(chart string) []string {
 }
 
 func main() {
-	if len(os.Args) != 5 {
-		fmt.Fprintln(os.Stderr, "usage: render CHART NAMESPACE RELEASE VALUES.yaml")
+	if len(os.Args) != 6 {
+		fmt.Fprintln(os.Stderr, "usage: render CHART NAMESPACE RELEASE VALUES.yaml KUBE_VERSION")
 		os.Exit(2)
 	}
 	chart, facts := os.Args[1], readYaml(filepath.Join(os.Args[1], "Chart.yaml"))
 	data := object{
-		"Values": merge(readYaml(filepath.Join(chart, "values.yaml")), readYaml(os.Args[4])),
-		"Files":  files{chart},
-		"Chart":  object{"Name": facts["name"], "Version": facts["version"], "AppVersion": facts["appVersion"]},
+		"Values":       merge(readYaml(filepath.Join(chart, "values.yaml")), readYaml(os.Args[4])),
+		"Files":        files{chart},
+		"Capabilities": object{"KubeVersion": object{"Version": os.Args[5]}},
+		"Chart":        object{"Name": facts["name"], "Version": facts["version"], "AppVersion": facts["appVersion"]},
 		"Release": object{"Name": os.Args[3], "Namespace": os.Args[2], "Service": "Helm",
 			"IsInstall": true, "IsUpgrade": false, "Revision": 1},
 	}

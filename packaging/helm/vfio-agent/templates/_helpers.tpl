@@ -46,6 +46,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* What asks whether the agent lives; with its arguments, since one may be --state-dir. */}}
+{{- define "vfio-agent.health" -}}
+command:
+  - /usr/bin/vfio-agent
+  - health
+  {{- with .Values.extraArgs }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
 {{- define "vfio-agent.securityContext" -}}
 {{- if .Values.securityContext -}}
 {{ toYaml .Values.securityContext }}
@@ -64,9 +74,17 @@ capabilities:
   # Both: who has a device open.
   add: [SYS_PTRACE, DAC_READ_SEARCH]
 seccompProfile: {type: RuntimeDefault}
-# The runtime's own profile denies every write below /sys. Kubernetes before 1.30: an annotation,
-# container.apparmor.security.beta.kubernetes.io/vfio-agent: unconfined.
+{{- if not (include "vfio-agent.appArmorAnnotation" .) }}
+# The runtime's own profile denies every write below /sys.
 appArmorProfile: {type: Unconfined}
+{{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/* AppArmor's profile before Kubernetes 1.30, which does not know the field. */}}
+{{- define "vfio-agent.appArmorAnnotation" -}}
+{{- if not (or .Values.privileged .Values.securityContext (semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version)) -}}
+container.apparmor.security.beta.kubernetes.io/vfio-agent: unconfined
 {{- end -}}
 {{- end -}}
 
@@ -96,6 +114,33 @@ appArmorProfile: {type: Unconfined}
 # Made here where no vfio module is loaded yet: the kernel puts its nodes into it.
 - {name: dev-vfio, hostPath: {path: /dev/vfio, type: DirectoryOrCreate}}
 {{- end -}}
+{{- end -}}
+
+{{/* What the agent's configuration asks the node for: JSON, a list of paths with name and type. Not what
+the user has mounted there himself, and nothing where the configuration is the user's own ConfigMap. */}}
+{{- define "vfio-agent.wanted" -}}
+{{- $wanted := list -}}
+{{- if not .Values.existingConfigMap -}}
+{{- $cdi := default dict .Values.config.cdi -}}
+{{- $kubelet := default dict .Values.config.kubelet -}}
+{{- with $cdi.dir -}}
+{{- $wanted = append $wanted (dict "name" "cdi" "path" . "type" "DirectoryOrCreate") -}}
+{{- end -}}
+{{- if eq (default "socket" $kubelet.registration) "registry" -}}
+{{- $path := printf "%s/plugins_registry" .Values.kubeletRootDir -}}
+{{- $wanted = append $wanted (dict "name" "plugins-registry" "path" $path "type" "Directory") -}}
+{{- end -}}
+{{- if and (eq (toString $kubelet.iommufd) "true") (not .Values.privileged) -}}
+{{- $wanted = append $wanted (dict "name" "dev-iommu" "path" "/dev/iommu" "type" "CharDevice" "readOnly" true) -}}
+{{- end -}}
+{{- end -}}
+{{- $mine := list -}}
+{{- range .Values.extraVolumeMounts -}}{{- $mine = append $mine .mountPath -}}{{- end -}}
+{{- $left := list -}}
+{{- range $wanted -}}
+{{- if not (has .path $mine) -}}{{- $left = append $left . -}}{{- end -}}
+{{- end -}}
+{{- toJson $left -}}
 {{- end -}}
 
 {{/* What the chart's own values say goes by the environment, which wins over the file. */}}
