@@ -102,7 +102,7 @@ struct AgentStatus {
   std::string version;
   int pid = 0;
   absl::Time started = absl::UnixEpoch();  // wall clock, to the millisecond
-  bool kubelet = false;                    // its socket is there
+  bool kubelet = false;                    // it watches a list, or takes a connection
   bool ready = false;  // the node was read, and every resource that has units is registered
   // Who has the node, while this one waits for that; empty: nobody. Not for the status socket,
   // which is that one's too.

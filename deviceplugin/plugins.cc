@@ -16,6 +16,8 @@ namespace {
 
 // How often the directory is looked at while inotify cannot tell.
 constexpr absl::Duration kPoll = absl::Seconds(5);
+// And the socket of a kubelet that does not answer: nothing tells of its first listen().
+constexpr absl::Duration kAskAgain = absl::Seconds(5);
 
 using Event = Registration::Event;
 
@@ -85,7 +87,6 @@ std::vector<PluginEvent> Plugins::Step(absl::Time now) {
     if (plugin != plugins_.end()) plugin->second->Handle(signal, now, Jitter(), events);
   }
   LookAround(now, events);
-  next_deadline_ = sleeps_ ? absl::InfiniteFuture() : now + kPoll;
   for (const auto& entry : plugins_) {
     next_deadline_ = std::min(next_deadline_, entry.second->Advance(now, Jitter(), events));
   }
@@ -95,8 +96,12 @@ std::vector<PluginEvent> Plugins::Step(absl::Time now) {
 
 void Plugins::LookAround(absl::Time now, std::vector<PluginEvent>& events) {
   const KubeletWatch::Look look = LookAtKubelet(watch_.LookAgain());
-  kubelet_present_ = look.kubelet_present;
-  sleeps_ = watch_.armed() && (kubelet_.has_value() || look.kubelet_present);
+  kubelet_up_ = look.kubelet_present && KubeletAnswers();
+  const bool told = watch_.armed() && (kubelet_.has_value() || look.kubelet_present);
+  next_deadline_ = told ? absl::InfiniteFuture() : now + kPoll;
+  if (look.kubelet_present && !kubelet_up_) {
+    next_deadline_ = std::min(next_deadline_, now + kAskAgain);
+  }
   if (look.directory_replaced) events.push_back({.kind = PluginEvent::Kind::kDirectoryReplaced});
   if (look.kubelet_restarted) events.push_back({.kind = PluginEvent::Kind::kKubeletRestarted});
   for (const auto& entry : plugins_) {
@@ -117,6 +122,14 @@ KubeletWatch::Look Plugins::LookAtKubelet(const KubeletWatch::Look& look) {
   KubeletWatch::Look kubelet = kubelet_->LookAgain();
   kubelet.directory_replaced = look.directory_replaced;
   return kubelet;
+}
+
+// One that was killed leaves its socket behind. An open stream is word enough, so that a node where
+// all is well costs the kubelet no connections.
+bool Plugins::KubeletAnswers() const {
+  const bool watches = std::ranges::any_of(
+      plugins_, [](const auto& entry) { return entry.second->Status().streams > 0; });
+  return watches || SomebodyListens(context_->kubelet_dir + "/kubelet.sock");
 }
 
 void Plugins::RemoveStale(const std::vector<std::string>& dirs) {

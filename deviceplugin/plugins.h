@@ -71,8 +71,8 @@ class Plugins {
   // True when the kubelet watches every resource that has units.
   bool AllRegistered() const;
   std::vector<PluginStatus> Status() const;
-  // Its socket was there at the last Step().
-  bool kubelet_present() const { return kubelet_present_; }
+  // At the last Step() it watched a list, or else took a connection.
+  bool kubelet_up() const { return kubelet_up_; }
 
   // Closes all servers and removes their sockets, within `limit` for all of them together. The
   // kubelet keeps the capacity for five minutes, for the agent that comes next.
@@ -82,14 +82,14 @@ class Plugins {
   double Jitter();
   void LookAround(absl::Time now, std::vector<PluginEvent>& events);
   KubeletWatch::Look LookAtKubelet(const KubeletWatch::Look& look);
+  bool KubeletAnswers() const;
   void RemoveStale(const std::vector<std::string>& dirs);
 
   QuietGrpc quiet_;  // before and after everything else
   std::unique_ptr<PluginContext> context_;
   KubeletWatch watch_;                   // of the directory with our sockets
   std::optional<KubeletWatch> kubelet_;  // where kubelet.sock is in another one
-  bool kubelet_present_ = false;
-  bool sleeps_ = false;              // whatever happens there wakes us up
+  bool kubelet_up_ = false;
   std::vector<PluginEvent> unsaid_;  // of the start, and by Compare()
   std::minstd_rand random_;
   std::map<std::string, std::unique_ptr<Plugin>> plugins_;

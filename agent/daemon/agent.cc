@@ -174,7 +174,7 @@ void Agent::SayNotes() {
 void Agent::Tell() {
   SayNotes();
   for (const Event& event : lines_.Due(MonotonicNow())) Log(event);
-  book_.Turned({.kubelet = plugins_->kubelet_present(),
+  book_.Turned({.kubelet = plugins_->kubelet_up(),
                 .all_registered = plugins_->AllRegistered(),
                 .plugins = plugins_->Status(),
                 .underway = jobs_.Underway(),

@@ -104,7 +104,7 @@ void AddRegistered(const AgentStatus& status, Families& out) {
   for (const PluginStatus& plugin : status.plugins) {
     AddGauge({{"resource", plugin.resource}}, plugin.registered ? 1 : 0, out);
   }
-  Begin("kubelet_up", MetricType::Gauge, "1 while the kubelet's socket is there.", out);
+  Begin("kubelet_up", MetricType::Gauge, "1 while the kubelet answers on its socket.", out);
   if (status.waits_for.empty()) AddGauge({}, status.kubelet ? 1 : 0, out);
   Begin("waiting", MetricType::Gauge, "1 while another agent has the node, and this one waits.",
         out);

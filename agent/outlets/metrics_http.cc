@@ -61,7 +61,7 @@ Answer Ready(const AgentStatus& status) {
   if (status.picture.at == absl::UnixEpoch()) {
     return {.code = 503, .body = "the node has not been read yet\n"};
   }
-  std::string text;
+  std::string text = status.kubelet ? "" : "nobody answers on the kubelet's socket\n";
   for (const PluginStatus& plugin : status.plugins) {
     if (plugin.registered || plugin.units == 0) continue;
     text += absl::StrFormat("%s is not registered%s%s\n", plugin.resource,

@@ -97,7 +97,7 @@ std::string Summary(const AgentStatus& status, absl::Time now) {
   std::string text = absl::StrFormat(
       "vfio-agent %s, process %d, up %s: %s\nkubelet: %s; IOMMU: %s; groups: %s\n", status.version,
       status.pid, Age(status.started, now), status.ready ? "ready" : "not ready",
-      status.kubelet ? "there" : "its socket is not there", status.node->iommu,
+      status.kubelet ? "up" : "nobody answers on its socket", status.node->iommu,
       groups.empty() ? "none" : absl::StrJoin(groups, ", "));
   const PictureStatus& picture = status.picture;
   if (picture.at == absl::UnixEpoch()) {

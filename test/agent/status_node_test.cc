@@ -143,7 +143,7 @@ TEST_CASE("R57: an agent without a kubelet is healthy, not ready, and says so", 
   const HttpAnswer ready = HttpGet(PortOf(watched.daemon), "/readyz");
   CHECK(ready.code == 503);
   CHECK_THAT(ready.body, Catch::Contains(std::string(kH100) + " is not registered"));
-  CHECK_THAT(watched.Status().out, Catch::Contains("kubelet: its socket is not there"));
+  CHECK_THAT(watched.Status().out, Catch::Contains("kubelet: nobody answers on its socket"));
   grpc::StatusCode code = grpc::StatusCode::UNKNOWN;
   CHECK(AskHealth(watched.socket(), "", code) == health::HealthCheckResponse::SERVING);
   CHECK(code == grpc::StatusCode::OK);
@@ -161,6 +161,31 @@ TEST_CASE(
   CHECK(watched.WaitForHttp("/readyz", 503));
   CHECK(HttpGet(PortOf(watched.daemon), "/healthz").code == 200);
   REQUIRE(kubelet->Start().ok());
+  CHECK(watched.WaitForHttp("/readyz", 200));
+}
+
+TEST_CASE(
+    "a kubelet that was killed and left its socket behind is told to be down, until it is back",
+    "[node][grpc]") {
+  const Watched watched;
+  const auto kubelet = watched.node.StartKubelet();
+  INFO(watched.daemon.Log());
+  REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
+  const int port = PortOf(watched.daemon);
+  const auto shows = [&](const std::string& line) {
+    return HttpGet(port, "/metrics").body.find("vfio_agent_kubelet_up " + line) !=
+           std::string::npos;
+  };
+  CHECK(Eventually([&] { return shows("1\n"); }, kLong));
+  CHECK_THAT(watched.Status().out, Catch::Contains("kubelet: up;"));
+  kubelet->Stop(true);
+  CHECK(Eventually([&] { return shows("0\n"); }, absl::Seconds(10)));
+  CHECK_THAT(watched.Status().out, Catch::Contains("kubelet: nobody answers on its socket;"));
+  const HttpAnswer ready = HttpGet(port, "/readyz");
+  CHECK(ready.code == 503);
+  CHECK_THAT(ready.body, Catch::Contains("nobody answers on the kubelet's socket\n"));
+  REQUIRE(kubelet->Start().ok());
+  CHECK(Eventually([&] { return shows("1\n"); }, kLong));
   CHECK(watched.WaitForHttp("/readyz", 200));
 }
 

@@ -49,6 +49,23 @@ TEST_CASE("R14: a kubelet that was killed and left its socket behind is waited f
   CHECK(node.Serves());
 }
 
+TEST_CASE("a kubelet that was killed is down although its socket is there, and up when it is back",
+          "[deviceplugin][grpc]") {
+  Node node({}, GENERATE(1, 0));  // with no unit there is no stream whose end would tell
+  const auto up = [&] { return node.loop.plugins().kubelet_up(); };
+  REQUIRE(node.loop.RunUntil([&] { return true; }));
+  CHECK_FALSE(up());
+  REQUIRE(node.kubelet.Start().ok());
+  REQUIRE(node.loop.RunUntil(up));
+  if (node.count > 0) REQUIRE(node.Serves());
+  node.kubelet.Stop(true);
+  REQUIRE(std::filesystem::exists(node.dir.path() + "/kubelet.sock"));
+  CHECK(node.loop.RunUntil([&] { return !up(); }));
+  CHECK(node.loop.plugins().NextDeadline() < absl::InfiniteFuture());
+  REQUIRE(node.kubelet.Start().ok());
+  CHECK(node.loop.RunUntil(up));
+}
+
 TEST_CASE("R9: a kubelet that is not there yet is waited for", "[deviceplugin][grpc]") {
   Node node;
   REQUIRE(node.loop.RunUntil([&] { return !node.Socket().empty(); }));

@@ -9,6 +9,7 @@
 #include "catch2/catch.hpp"
 #include "deviceplugin/listener.h"
 #include "test/deviceplugin/support.h"
+#include "test/kubelet/fake_kubelet.h"
 #include "test/kubelet/fake_registry.h"
 
 namespace vfio_agent {
@@ -96,6 +97,22 @@ TEST_CASE("T29: GetInfo is answered within a second, whatever the loop does",
   }
 }
 
+TEST_CASE("a kubelet that watches a list is up and is not called for that, until the stream ends",
+          "[deviceplugin][grpc]") {
+  Node node;
+  // Whoever calls here finds nobody.
+  FakeKubelet killed({.dir = node.kubelet_dir.path()});
+  REQUIRE(killed.Start().ok());
+  killed.Stop(true);
+  node.registry.Start();
+  REQUIRE(node.Serves());
+  CHECK(node.loop.plugins().kubelet_up());
+  CHECK(node.loop.plugins().NextDeadline() == absl::InfiniteFuture());
+  node.registry.CancelList(kGpu);
+  REQUIRE(node.loop.RunUntil([&] { return node.loop.Count(Kind::kListClosed) == 1; }));
+  CHECK_FALSE(node.loop.plugins().kubelet_up());
+}
+
 TEST_CASE(
     "T23: a stream that ends is not mended by the kubelet, so the socket goes and another comes",
     "[deviceplugin][grpc]") {
@@ -129,7 +146,8 @@ TEST_CASE(
     REQUIRE(node.loop.RunUntil([&] { return node.loop.Count(Kind::kListClosed) == restart; }));
     // A kubelet that starts makes its other socket anew, long before it looks at this directory.
     std::filesystem::remove(node.kubelet_dir.path() + "/kubelet.sock");
-    const auto socket = *Listener::Start(node.kubelet_dir.path() + "/kubelet.sock", {});
+    const auto socket = *Listener::Start(node.kubelet_dir.path() + "/kubelet.sock",
+                                         {.accepted = [](int fd) { const Fd closed(fd); }});
     node.registry.Start();
     REQUIRE(node.Serves());
     REQUIRE(node.Socket() == before);
