@@ -14,6 +14,7 @@ namespace {
 
 constexpr char kNotAsked[] = "cannot be asked in a copy";
 constexpr char kNotRunning[] = "not asked: the daemon does not run";
+constexpr char kNoAnswer[] = "not asked: the daemon does not answer";
 
 // Null where there is no daemon to tell.
 const AgentStatus* StatusOf(const DoctorFacts& facts) {
@@ -21,7 +22,8 @@ const AgentStatus* StatusOf(const DoctorFacts& facts) {
 }
 
 Finding NoStatus(const DoctorFacts& facts) {
-  return facts.agent ? Ok(kNotRunning) : Unknown(kNotAsked);
+  if (!facts.agent) return Unknown(kNotAsked);
+  return Ok(absl::IsNotFound(facts.agent->status()) ? kNotRunning : kNoAnswer);
 }
 
 Findings Daemon(const DoctorFacts& facts) {

@@ -13,10 +13,18 @@
 namespace vfio_agent {
 namespace {
 
-// "8 GiB", "512 MiB", "4 KiB": whole units only, rounded down.
+// "8 GiB", "1.5 GiB", "512 MiB", "4 KiB". What lacks a page or so to the next unit, as swap does
+// whose first page is its header, is spelt as that.
 std::string SpellSize(uint64_t kib) {
-  if (kib >= uint64_t{1} << 20) return absl::StrFormat("%d GiB", kib >> 20);
-  if (kib >= uint64_t{1} << 10) return absl::StrFormat("%d MiB", kib >> 10);
+  constexpr std::array kUnits = {std::pair(uint64_t{1} << 20, "GiB"),
+                                 std::pair(uint64_t{1} << 10, "MiB")};
+  for (const auto& [unit, name] : kUnits) {
+    if (kib + (unit >> 10) < unit) continue;
+    const std::string number =
+        absl::StrFormat("%.1f", static_cast<double>(kib) / static_cast<double>(unit));
+    return absl::StrFormat(
+        "%s %s", number.ends_with(".0") ? number.substr(0, number.size() - 2) : number, name);
+  }
   return absl::StrFormat("%d KiB", kib);
 }
 
@@ -124,11 +132,34 @@ std::string SpellSwaps(const std::vector<SwapArea>& areas) {
   return absl::StrJoin(parts, ", ");
 }
 
-std::string SwapRemedy(const KubeletFacts& kubelet) {
+// swapoff alone lasts until the next boot; what switches it on again differs by what it is.
+std::string SwapRemedy(const KubeletFacts& kubelet, const std::vector<SwapArea>& areas) {
+  const auto is_zram = [](const SwapArea& area) { return area.name.starts_with("/dev/zram"); };
+  std::string off = "swapoff -a; so that it stays off, ";
+  if (!std::ranges::all_of(areas, is_zram)) {
+    off +=
+        "comment its line in /etc/fstab, and `systemctl mask NAME.swap` for a unit that `systemctl "
+        "list-units --type swap` shows; ";
+  }
+  if (std::ranges::any_of(areas, is_zram)) {
+    off += "of zram, make /etc/systemd/zram-generator.conf an empty file; ";
+  }
+  if (kubelet.allows_swap) {
+    return off + "then restart k3s or RKE2; or take fail-swap-on out of its kubelet-arg";
+  }
   return absl::StrFormat(
-      "swapoff -a, take it out of /etc/fstab and `systemctl --type swap`, then systemctl restart "
-      "kubelet; or failSwapOn: false in %s",
+      "%sthen systemctl restart kubelet; or failSwapOn: false in %s", off,
       kubelet.config_file.empty() ? "the kubelet's configuration" : kubelet.config_file);
+}
+
+// Why nobody can tell whether the kubelet refuses swap; empty where that is known.
+std::string SwapDoubt(const KubeletFacts& kubelet) {
+  if (kubelet.config.swap_told) return "";
+  if (!kubelet.files_seen) return "its configuration cannot be seen from here";
+  if (!kubelet.config_error.empty()) {
+    return "its configuration cannot be read or understood";
+  }
+  return kubelet.config_file.empty() ? "no configuration of it was seen" : "";
 }
 
 // The kubelet looks once, when it starts: swap that comes later stops it at its next start.
@@ -150,18 +181,21 @@ Findings Swap(const DoctorFacts& facts) {
         "%s; the kubelet allows it (%s)", on,
         kubelet.config.swap_behavior.empty() ? "NoSwap" : kubelet.config.swap_behavior))};
   }
-  const bool known =
-      kubelet.files_seen && !kubelet.config_file.empty() && kubelet.config_error.empty();
-  const std::string why =
-      known ? "the kubelet's configuration refuses it (failSwapOn)"
-            : "a kubelet refuses it unless its configuration says failSwapOn: false, which cannot "
-              "be seen from here";
-  if (KubeletAlive(facts) == Alive::kYes) {
-    return {Warn(absl::StrFormat("%s; %s: it runs still, and does not start again", on, why),
-                 SwapRemedy(kubelet))};
+  if (kubelet.allows_swap && !kubelet.config.swap_told) {
+    return {Ok(on + "; k3s and RKE2 have their kubelet allow it")};
   }
-  if (!known) return {Unknown(on + "; " + why, "look for failSwapOn in the kubelet's own file")};
-  return {Fail(absl::StrFormat("%s; %s: it does not start", on, why), SwapRemedy(kubelet))};
+  const std::string remedy = SwapRemedy(kubelet, areas);
+  if (const std::string doubt = SwapDoubt(kubelet); !doubt.empty()) {
+    return {Warn(
+        absl::StrFormat("%s; a kubelet refuses it unless it has failSwapOn: false; %s", on, doubt),
+        remedy)};
+  }
+  const std::string why = "the kubelet's configuration refuses it (failSwapOn)";
+  if (KubeletAlive(facts) == Alive::kYes) {
+    return {
+        Warn(absl::StrFormat("%s; %s: it runs still, and does not start again", on, why), remedy)};
+  }
+  return {Fail(absl::StrFormat("%s; %s: it does not start", on, why), remedy)};
 }
 
 Findings StateDirectory(const DoctorFacts& facts) {

@@ -17,6 +17,7 @@ constexpr char kNotSeen[] =
     "the kubelet's files cannot be seen from here: that needs root, and in a pod hostPID, "
     "CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH and a kubelet that runs";
 constexpr char kOnHost[] = "run `vfio-agent doctor` on the host, as root";
+constexpr char kAsRoot[] = "run it as root";
 constexpr char kNoKubelet[] = "not looked for: there is no kubelet";
 
 // "/x: Read-only file system".
@@ -38,6 +39,12 @@ std::string Because(const SocketProbe& probe) {
       break;
   }
   return ErrorText(probe.path, probe.error);
+}
+
+// True where the kubelet's directory is closed to whoever runs this, so that what is in it, or not,
+// cannot be told.
+bool ClosedToUs(const KubeletFacts& kubelet) {
+  return ErrnoOf(kubelet.plugin_dir) == EACCES && kubelet.socket.state != SocketState::kAnswers;
 }
 
 // A failure while the kubelet is down; while it runs only what its next start will meet.
@@ -68,6 +75,13 @@ Findings Configuration(const DoctorFacts& facts) {
   const KubeletFacts& kubelet = facts.kubelet;
   if (!KubeletExpected(facts)) return {Ok(kNoKubelet)};
   if (!kubelet.files_seen) return {Unknown(kNotSeen, kOnHost)};
+  if (kubelet.config_missing) {
+    if (facts.view == View::kCopy) return {Unknown(kubelet.config_file + " is not in the copy")};
+    return {FailUnlessAlive(
+        facts, kubelet.config_file + " is not there: this node has not joined a cluster",
+        "kubeadm join (or init) writes it; elsewhere see what writes the file "
+        "that the kubelet's --config names")};
+  }
   if (!kubelet.config_error.empty()) {
     return {FailUnlessAlive(facts, kubelet.config_error,
                             "mend the file, then systemctl restart kubelet")};
@@ -140,6 +154,7 @@ Findings Kubelet(const DoctorFacts& facts) {
           ? absl::StrFormat("%s is process %d", kubelet.process->command, kubelet.process->pid)
           : "no kubelet process";
   const std::string read = kubelet.asked ? process + ", " + Because(kubelet.socket) : process;
+  if (ClosedToUs(kubelet)) return {Unknown(read, kAsRoot)};
   switch (KubeletAlive(facts)) {
     case Alive::kYes:
       return {Ok(read)};
@@ -159,7 +174,8 @@ Findings PluginDirectory(const DoctorFacts& facts) {
   if (!KubeletExpected(facts)) return {Ok(kNoKubelet)};
   const int error = ErrnoOf(kubelet.plugin_dir);
   const std::string read = ErrorText(facts.settings.device_plugin_dir, error);
-  if (error == EACCES) return {Warn(read, "run it as root")};
+  if (ClosedToUs(kubelet)) return {Unknown(read, kAsRoot)};
+  if (error == EACCES) return {Warn(read, kAsRoot)};
   return {Fail(read,
                "the kubelet makes it when it starts; in a pod, mount it read-write; its place is "
                "kubelet.devicePluginDir")};
@@ -176,8 +192,8 @@ Findings PodResources(const DoctorFacts& facts) {
   if (kubelet.pods) return {Fail(Printable(kubelet.pods->why_unknown, 512), kRemedy)};
   if (!kubelet.asked) return {Unknown(kInCopy)};
   if (!KubeletExpected(facts)) return {Ok(kNoKubelet)};
-  if (kubelet.pods_socket.state == SocketState::kUnclear) {
-    return {Unknown(Because(kubelet.pods_socket), "run it as root")};
+  if (kubelet.pods_socket.state == SocketState::kUnclear || ClosedToUs(kubelet)) {
+    return {Unknown(Because(kubelet.pods_socket), kAsRoot)};
   }
   return {Fail(Because(kubelet.pods_socket), kRemedy)};
 }
@@ -190,6 +206,7 @@ Findings Checkpoint(const DoctorFacts& facts) {
     return {Ok("none: no pod has got a device here yet")};
   }
   if (kept.error.empty()) return {Ok(kept.path + " can be read")};
+  if (ClosedToUs(facts.kubelet)) return {Unknown(kept.path + " cannot be read", kAsRoot)};
   return {Warn(absl::StrFormat("%s: %s", kept.path, Printable(kept.error, 256)),
                "the kubelet forgets at its next start which pod has which device: drain the node "
                "before that")};
@@ -217,7 +234,7 @@ Alive KubeletAlive(const DoctorFacts& facts) {
   if (looked && socket == SocketState::kAbsent) return Alive::kNo;
   // Nobody could be asked: what is left is whether it runs.
   if (facts.kubelet.process) return Alive::kYes;
-  return facts.processes.complete ? Alive::kNo : Alive::kUnknown;
+  return facts.processes.complete && !ClosedToUs(facts.kubelet) ? Alive::kNo : Alive::kUnknown;
 }
 
 bool KubeletExpected(const DoctorFacts& facts) {

@@ -94,18 +94,50 @@ Findings CommandLine(const DoctorFacts& facts) {
                           : "it has " + absl::StrJoin(told, " "))};
 }
 
+bool HasTable(const FirmwareFacts& firmware, std::string_view table) {
+  return firmware.iommu_tables.known() &&
+         std::ranges::count(firmware.iommu_tables.value(), table) != 0;
+}
+
+// Where the firmware describes one, it is the kernel that does not use it.
+std::string SwitchIommuOn(const FirmwareFacts& firmware) {
+  if (HasTable(firmware, "IVRS")) {
+    return "the firmware has AMD-Vi on: boot without amd_iommu=off and iommu=off; `dmesg | grep -i "
+           "-e amd-vi -e ivrs` says what the kernel makes of it";
+  }
+  if (HasTable(firmware, "DMAR")) {
+    return "the firmware has VT-d on: boot with intel_iommu=on; `dmesg | grep -i dmar` says what "
+           "the kernel makes of it";
+  }
+  if (firmware.is_guest) return kVirtualIommu;
+  if (firmware.maker == CpuMaker::kAmd) {
+    return "switch AMD-Vi (IOMMU) on in the firmware's setup, and boot without amd_iommu=off";
+  }
+  return std::string(DefaultRemedy(Code::kIommuOff));
+}
+
+// Without what is no matter of this processor: only Intel's wants a word on the command line.
+std::string SpellEvidence(const DoctorFacts& facts) {
+  std::vector<std::string> evidence = facts.picture->facts.iommu.evidence;
+  if (facts.firmware.maker != CpuMaker::kIntel && facts.firmware.maker != CpuMaker::kOther) {
+    std::erase_if(evidence, [](const std::string& sentence) {
+      return sentence.find("no intel_iommu=on") != std::string::npos;
+    });
+  }
+  return absl::StrJoin(evidence, "; ");
+}
+
 int GroupCount(const NodeFacts& facts) { return static_cast<int>(facts.groups.size()); }
 
 Findings Iommu(const DoctorFacts& facts) {
   if (!facts.picture) return {Unknown("PCI devices cannot be read: " + facts.picture_error)};
   const NodeFacts& node = facts.picture->facts;
-  const std::string evidence = absl::StrJoin(node.iommu.evidence, "; ");
+  const std::string evidence = SpellEvidence(facts);
   switch (node.iommu.state) {
     case IommuState::kOn:
       return {Ok(absl::StrFormat("on (%s), %d groups", Name(node.iommu.kind), GroupCount(node)))};
     case IommuState::kOff:
-      return {
-          Fail("off: " + evidence, std::string(DefaultRemedy(Code::kIommuOff)), Code::kIommuOff)};
+      return {Fail("off: " + evidence, SwitchIommuOn(facts.firmware), Code::kIommuOff)};
     case IommuState::kNoIommu:
       return {Fail(evidence, std::string(DefaultRemedy(Code::kNoiommu)), Code::kNoiommu)};
     case IommuState::kUnknown:

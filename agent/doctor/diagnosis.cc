@@ -15,13 +15,12 @@ constexpr uint32_t Bit(Layer layer) { return uint32_t{1} << static_cast<unsigned
 struct LayerRow {
   Layer layer;
   std::string_view name;
-  uint32_t rests_on;  // directly; lower ones only
+  uint32_t rests_on;  // directly; lower ones only. Checks that have a row in kNeeds go by that
   // Each check of the layer needs what the ones before it ask for; elsewhere each has a cause of
   // its own: two groups that are refused have nothing to do with each other.
   bool chained;
 };
 
-// A kubelet does not mind a card that is refused, but nothing is offered without either.
 constexpr std::array<LayerRow, 10> kLayers = {{
     {Layer::kProcessor, "processor", 0, false},
     {Layer::kFirmware, "firmware", 0, false},
@@ -30,10 +29,41 @@ constexpr std::array<LayerRow, 10> kLayers = {{
     {Layer::kDevices, "devices", Bit(Layer::kModules), false},
     {Layer::kHost, "host", 0, false},
     {Layer::kRuntime, "runtime", 0, false},
-    {Layer::kKubelet, "kubelet", Bit(Layer::kHost) | Bit(Layer::kRuntime), true},
-    {Layer::kAgent, "agent", Bit(Layer::kDevices) | Bit(Layer::kKubelet), false},
-    {Layer::kKubevirt, "kubevirt", Bit(Layer::kProcessor) | Bit(Layer::kAgent), false},
+    {Layer::kKubelet, "kubelet", 0, false},
+    {Layer::kAgent, "agent", 0, false},
+    {Layer::kKubevirt, "kubevirt", 0, false},
 }};
+
+// What stops a kubelet, and the kubelet.
+constexpr std::array kNoKubelet = std::to_array<std::string_view>(
+    {"swap", "container runtime", "configuration", "resource managers", "kubelet"});
+constexpr std::array kNotOffered =
+    std::to_array<std::string_view>({"swap", "container runtime", "configuration",
+                                     "resource managers", "kubelet", "plugin directory"});
+constexpr std::array kFiles = std::to_array<std::string_view>({"configuration"});
+constexpr std::array kJournal = std::to_array<std::string_view>({"state directory"});
+constexpr uint32_t kCards =
+    Bit(Layer::kFirmware) | Bit(Layer::kKernel) | Bit(Layer::kModules) | Bit(Layer::kDevices);
+
+// Above the devices a layer has checks that have little to do with each other: a file of the
+// kubelet's is not broken because the runtime is down. Each says what it may come of, over any
+// number of steps; what is not here comes of nothing. A kubelet does not mind a card that is
+// refused, but nothing is offered without either.
+struct Needs {
+  std::string_view check;
+  uint32_t layers;
+  std::span<const std::string_view> checks;
+};
+constexpr std::array kNeeds = std::to_array<Needs>({
+    {"resource managers", 0, kFiles},
+    {"kubelet", 0, kNoKubelet},
+    {"plugin directory", 0, kNoKubelet},
+    {"pod resources", 0, kNoKubelet},
+    {"daemon", kCards, kJournal},
+    {"writes", kCards, {}},
+    {"registration", kCards, kNotOffered},
+    {"KubeVirt", Bit(Layer::kProcessor), kNoKubelet},
+});
 
 const LayerRow& RowOf(Layer layer) { return kLayers.at(static_cast<size_t>(layer)); }
 
@@ -47,9 +77,14 @@ uint32_t Below(Layer layer) {
 }
 
 // True where `upper` may come of `lower`, the failure of a check before it.
-bool Follows(Layer upper, Layer lower) {
-  if (upper == lower) return RowOf(upper).chained;
-  return (Below(upper) & Bit(lower)) != 0;
+bool Follows(const CheckedFinding& upper, const CheckedFinding& lower) {
+  const auto needs = std::ranges::find(kNeeds, upper.name, &Needs::check);
+  if (needs != kNeeds.end()) {
+    return (needs->layers & Bit(lower.layer)) != 0 ||
+           std::ranges::count(needs->checks, lower.name) != 0;
+  }
+  if (upper.layer == lower.layer) return RowOf(upper.layer).chained;
+  return (Below(upper.layer) & Bit(lower.layer)) != 0;
 }
 
 }  // namespace
@@ -63,7 +98,7 @@ std::vector<RootCause> FindCauses(const std::vector<CheckedFinding>& findings) {
   for (const size_t failure : failed) {
     bool follows = false;
     for (RootCause& cause : causes) {
-      if (!Follows(findings[failure].layer, findings[cause.cause].layer)) continue;
+      if (!Follows(findings[failure], findings[cause.cause])) continue;
       cause.explains.push_back(failure);
       follows = true;
     }

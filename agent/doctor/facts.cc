@@ -26,9 +26,9 @@ constexpr std::array kModules = std::to_array<std::string_view>(
 
 // By the start of what the kernel keeps of a name, 15 characters.
 constexpr std::array kCommands = std::to_array<std::string_view>(
-    {"kubelet", "kubelite", "k3s-server", "k3s-agent", "hyperkube", "containerd", "crio",
-     "nvidia-persiste", "nv-fabricmanage", "nv-hostengine", "dcgm-exporter", "nvidia-device-p",
-     "nvidia-kubevirt", "vfio-manage", "nvidia-vgpu-mgr", "virt-handler", "virtqemud", "libvirtd"});
+    {"kubelet", "kubelite", "k3s", "rke2", "hyperkube", "containerd", "crio", "nvidia-persiste",
+     "nv-fabricmanage", "nv-hostengine", "dcgm-exporter", "nvidia-device-p", "nvidia-kubevirt",
+     "vfio-manage", "nvidia-vgpu-mgr", "virt-handler", "virtqemud", "libvirtd"});
 
 View ViewOf(const Tree& tree) {
   if (!tree.is_host()) return View::kCopy;

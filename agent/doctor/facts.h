@@ -42,8 +42,10 @@ struct KubeletFacts {
   bool unit_installed = false;  // kubelet.service, below the usual directories
   bool unit_masked = false;
   bool unit_enabled = false;
-  std::string config_file;   // the one that was found; empty for none
-  std::string config_error;  // why it, or a file on top of it, was not understood
+  std::string config_file;      // the one that was found; empty for none
+  std::string config_error;     // why it, or a file on top of it, was not understood
+  bool config_missing = false;  // it is named by --config, and not there
+  bool allows_swap = false;  // k3s or RKE2, which hand it fail-swap-on=false unless told otherwise
   KubeletConfig config;      // flags and files together
 
   bool asked = true;        // false: a copy, where what follows is looked at and not asked

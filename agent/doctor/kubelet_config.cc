@@ -37,6 +37,7 @@ absl::Status ReadBool(const YamlValue& map, std::string_view key, bool& flag) {
 
 absl::Status ReadKeys(const YamlValue& root, KubeletConfig& config) {
   RETURN_IF_ERROR(ReadBool(root, "failSwapOn", config.fail_swap_on));
+  config.swap_told = config.swap_told || FindKey(root, "failSwapOn") != nullptr;
   RETURN_IF_ERROR(ReadText(root, "containerRuntimeEndpoint", config.runtime_endpoint));
   RETURN_IF_ERROR(ReadText(root, "cpuManagerPolicy", config.cpu_policy));
   RETURN_IF_ERROR(ReadText(root, "memoryManagerPolicy", config.memory_policy));
@@ -61,7 +62,47 @@ void Take(const KubeletFlags& flags, const std::string& name, std::string& text)
   if (flag != flags.end() && !flag->second.empty()) text = Printable(flag->second, 256);
 }
 
+// "fail-swap-on=false", also with dashes before it.
+void AddKubeletArg(std::string_view word, KubeletFlags& flags) {
+  word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
+  const size_t equals = word.find('=');
+  if (word.empty() || equals == 0) return;
+  flags[std::string(word.substr(0, equals))] =
+      equals == std::string_view::npos ? "true" : std::string(word.substr(equals + 1));
+}
+
 }  // namespace
+
+KubeletFlags ParseKubeletArgs(std::span<const std::string> words) {
+  constexpr std::string_view kFlag = "--kubelet-arg";
+  KubeletFlags flags;
+  for (size_t i = 0; i < words.size(); ++i) {
+    std::string_view word = words[i];
+    if (!word.starts_with(kFlag)) continue;
+    word.remove_prefix(kFlag.size());
+    if (word.starts_with('=')) {
+      AddKubeletArg(word.substr(1), flags);
+    } else if (word.empty() && i + 1 < words.size()) {
+      AddKubeletArg(words[++i], flags);
+    }
+  }
+  return flags;
+}
+
+KubeletFlags ReadKubeletArgs(const std::string& text, const std::string& name) {
+  KubeletFlags flags;
+  const absl::StatusOr<YamlValue> root = ParseYaml(text, name);
+  if (!root.ok()) return flags;
+  for (const char* key : {"kubelet-arg", "kubelet-arg+"}) {
+    const YamlValue* const value = FindKey(*root, key);
+    if (value == nullptr) continue;
+    // One may stand without a list.
+    const std::vector<YamlValue> words =
+        value->kind == YamlValue::Kind::kList ? value->list : std::vector<YamlValue>{*value};
+    for (const YamlValue& word : words) AddKubeletArg(word.scalar, flags);
+  }
+  return flags;
+}
 
 KubeletFlags ParseKubeletFlags(std::span<const std::string> words) {
   KubeletFlags flags;
@@ -97,7 +138,10 @@ absl::Status ReadKubeletConfig(const std::string& text, const std::string& name,
 void ApplyKubeletFlags(const KubeletFlags& flags, KubeletConfig& config) {
   std::string swap;
   Take(flags, "fail-swap-on", swap);
-  if (!swap.empty()) config.fail_swap_on = absl::AsciiStrToLower(swap) != "false" && swap != "0";
+  if (!swap.empty()) {
+    config.fail_swap_on = absl::AsciiStrToLower(swap) != "false" && swap != "0";
+    config.swap_told = true;
+  }
   Take(flags, "container-runtime-endpoint", config.runtime_endpoint);
   Take(flags, "cpu-manager-policy", config.cpu_policy);
   Take(flags, "memory-manager-policy", config.memory_policy);

@@ -118,19 +118,41 @@ const HostProcess* FindKubelet(const HostProcesses& processes) {
   return found == processes.list.end() ? nullptr : &*found;
 }
 
+namespace {
+
+bool IsRancher(std::string_view command) {
+  return command == "k3s" || command == "rke2" || command == "k3s-server" || command == "k3s-agent";
+}
+
+// A kubelet within another program has no flags of its own, and none that is down has any.
+KubeletFlags FlagsOf(const KubeletSources& sources, const HostProcess* process) {
+  KubeletFlags flags;
+  const bool rancher = process != nullptr && IsRancher(process->command);
+  if (process != nullptr) {
+    const std::vector<std::string> words = ReadArguments(*sources.proc, process->pid);
+    flags = rancher ? ParseKubeletArgs(words) : ParseKubeletFlags(words);
+  }
+  if (sources.files == nullptr || (!flags.empty() && !rancher)) return flags;
+  if (!rancher) flags = ReadSavedFlags(*sources.files);
+  flags.merge(ReadRancherFlags(*sources.files));
+  return flags;
+}
+
+}  // namespace
+
 KubeletFacts ReadKubeletFacts(const KubeletSources& sources, const HostProcesses& processes,
                               const Settings& settings) {
   KubeletFacts facts;
-  KubeletFlags flags;
-  if (const HostProcess* const process = FindKubelet(processes)) {
-    facts.process = *process;
-    flags = ParseKubeletFlags(ReadArguments(*sources.proc, process->pid));
-  }
+  const HostProcess* const process = FindKubelet(processes);
+  if (process != nullptr) facts.process = *process;
+  const KubeletFlags flags = FlagsOf(sources, process);
+  facts.allows_swap = std::ranges::any_of(processes.list, IsRancher, &HostProcess::command);
   facts.files_seen = sources.files != nullptr;
   if (sources.files != nullptr) {
-    // A kubelet within another program has no flags of its own, and none that is down has any.
-    if (flags.empty()) flags = ReadSavedFlags(*sources.files);
     ReadUnit(*sources.files, facts);
+    if (process == nullptr && !facts.unit_installed && HasRancherUnit(*sources.files)) {
+      facts.allows_swap = true;
+    }
     ReadConfigFiles(*sources.files, flags, facts);
     ApplyKubeletFlags(flags, facts.config);
     facts.runtimes = ProbeRuntimes(sources, facts.config);

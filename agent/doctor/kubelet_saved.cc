@@ -1,6 +1,8 @@
 #include "agent/doctor/kubelet_saved.h"
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include "absl/strings/str_format.h"
 #include "sysfs/proc_text.h"
@@ -26,6 +28,16 @@ constexpr std::array kConfigFiles = std::to_array<std::string_view>(
      "etc/kubernetes/kubelet/kubelet-config.json", "etc/kubernetes/kubelet.conf",
      "home/kubernetes/kubelet-config.yaml"});
 
+// Of k3s and RKE2: unit, environment, configuration.
+constexpr std::array kRancherUnits = std::to_array<std::string_view>(
+    {"usr/lib/systemd/system/rke2-server.service", "usr/lib/systemd/system/rke2-agent.service",
+     "usr/local/lib/systemd/system/rke2-server.service",
+     "usr/local/lib/systemd/system/rke2-agent.service", "etc/systemd/system/rke2-server.service",
+     "etc/systemd/system/rke2-agent.service", "etc/systemd/system/k3s.service",
+     "etc/systemd/system/k3s-agent.service"});
+constexpr std::array kRancherFiles = std::to_array<std::string_view>(
+    {"etc/rancher/rke2/config.yaml", "etc/rancher/k3s/config.yaml"});
+
 std::string Below(const std::string& path) {
   return path.substr(std::min(path.find_first_not_of('/'), path.size()));
 }
@@ -43,16 +55,17 @@ void AddWords(const Tree& files, const std::string& path, std::vector<std::strin
     for (std::string_view word : Fields(plain)) {
       const size_t flag = word.find("=--");
       if (!word.starts_with('-') && flag != std::string_view::npos) word.remove_prefix(flag + 1);
-      words.emplace_back(word);
+      if (word != "\\") words.emplace_back(word);  // the line goes on
     }
   }
 }
 
-std::vector<std::string> ConfFiles(const Tree& files, const std::string& dir) {
+std::vector<std::string> ConfFiles(const Tree& files, const std::string& dir,
+                                   std::string_view ending = ".conf") {
   std::vector<std::string> paths;
   const absl::StatusOr<std::vector<std::string>> names = files.List(dir);
   for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
-    if (name.ends_with(".conf")) paths.push_back(absl::StrFormat("%s/%s", dir, name));
+    if (name.ends_with(ending)) paths.push_back(absl::StrFormat("%s/%s", dir, name));
   }
   return paths;
 }
@@ -67,8 +80,10 @@ std::string FindConfigFile(const Tree& files, const KubeletFlags& flags) {
 }
 
 absl::Status ReadInto(const Tree& files, const std::string& path, KubeletConfig& config) {
-  ASSIGN_OR_RETURN(const std::string text, ReadProcText(files, path, kFileLimit));
-  return ReadKubeletConfig(text, "/" + path, config);
+  const absl::StatusOr<std::string> text = ReadProcText(files, path, kFileLimit);
+  if (text.ok()) return ReadKubeletConfig(*text, "/" + path, config);
+  const int error = ErrnoOf(text.status());
+  return error != 0 ? ErrnoStatus(error, "/" + path) : Annotate(text.status(), "/" + path);
 }
 
 }  // namespace
@@ -83,6 +98,35 @@ KubeletFlags ReadSavedFlags(const Tree& files) {
   }
   for (const std::string_view path : kEnvironmentFiles) AddWords(files, std::string(path), words);
   return ParseKubeletFlags(words);
+}
+
+KubeletFlags ReadRancherFlags(const Tree& files) {
+  std::vector<std::string> words;
+  for (const std::string_view unit : kRancherUnits) {
+    AddWords(files, std::string(unit), words);
+    AddWords(files, absl::StrFormat("%s.env", unit), words);
+    for (const std::string& path : ConfFiles(files, absl::StrFormat("%s.d", unit))) {
+      AddWords(files, path, words);
+    }
+  }
+  KubeletFlags flags = ParseKubeletArgs(words);
+  for (const std::string_view file : kRancherFiles) {
+    std::vector<std::string> paths = ConfFiles(files, absl::StrFormat("%s.d", file), ".yaml");
+    paths.insert(paths.begin(), std::string(file));
+    KubeletFlags here;  // later files win, and what is on the command line over all of them
+    for (const std::string& path : paths) {
+      const absl::StatusOr<std::string> text = ReadProcText(files, path, kFileLimit);
+      if (!text.ok()) continue;
+      for (auto& [name, value] : ReadKubeletArgs(*text, path)) here[name] = value;
+    }
+    flags.merge(here);
+  }
+  return flags;
+}
+
+bool HasRancherUnit(const Tree& files) {
+  const auto there = [&](std::string_view unit) { return files.Exists(unit); };
+  return std::ranges::any_of(kRancherUnits, there);
 }
 
 void ReadUnit(const Tree& files, KubeletFacts& facts) {
@@ -110,6 +154,8 @@ void ReadConfigFiles(const Tree& files, const KubeletFlags& flags, KubeletFacts&
     const absl::Status status = ReadInto(files, path, facts.config);
     if (!status.ok() && facts.config_error.empty()) {
       facts.config_error = Printable(Message(status), 256);
+      facts.config_missing =
+          ErrnoOf(status) == ENOENT && path == paths.front() && !facts.config_file.empty();
     }
   }
 }

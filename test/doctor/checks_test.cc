@@ -179,19 +179,19 @@ const std::vector<Case>& HostCases() {
        }},
       {"swap", State::kWarn, "runs still, and does not start again",
        [](Facts& f) { f.memory.swaps = SwapOn(); }},
-      {"swap", State::kUnknown, "cannot be seen from here",
+      {"swap", State::kWarn, "cannot be seen from here",
        [](Facts& f) {
          f.memory.swaps = SwapOn();
          StopKubelet(f);
          f.kubelet.files_seen = false;
        }},
-      {"swap", State::kUnknown, "cannot be seen from here",
+      {"swap", State::kWarn, "no configuration of it was seen",
        [](Facts& f) {
          f.memory.swaps = SwapOn();
          StopKubelet(f);
          f.kubelet.config_file.clear();
        }},
-      {"swap", State::kUnknown, "cannot be seen from here",
+      {"swap", State::kWarn, "cannot be read or understood",
        [](Facts& f) {
          f.memory.swaps = SwapOn();
          StopKubelet(f);

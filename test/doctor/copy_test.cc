@@ -44,7 +44,7 @@ TEST_CASE("swap that was switched on is named as the cause of a kubelet that is 
   CHECK(result.exit_code == 3);
   INFO(result.out);
   CHECK_THAT(result.out,
-             Catch::Contains("likely root cause: swap (host): on: /dev/sda2 (partition, 7 GiB)") &&
+             Catch::Contains("likely root cause: swap (host): on: /dev/sda2 (partition, 8 GiB)") &&
                  Catch::Contains("may come of it: kubelet (kubelet)") &&
                  Catch::Contains("swapoff -a"));
   copy.Write("var/lib/kubelet/config.yaml", "failSwapOn: false\n");
