@@ -27,9 +27,9 @@ vfio_agent_library(agent
   SOURCES command_line.cc command_table.cc common_options.cc files.cc json.cc log.cc pci_class.cc
           session.cc session_reload.cc table.cc terminal.cc yaml_dump.cc
           commands/bind.cc commands/common.cc commands/config.cc commands/doctor.cc
-          commands/explain.cc commands/health.cc commands/kubevirt.cc commands/list.cc commands/plan.cc
-          commands/release.cc commands/run.cc commands/snapshot.cc commands/status.cc
-          commands/topology.cc commands/usage.cc commands/version.cc
+          commands/explain.cc commands/health.cc commands/kubevirt.cc commands/list.cc
+          commands/plan.cc commands/release.cc commands/run.cc commands/snapshot.cc
+          commands/status.cc commands/topology.cc commands/usage.cc commands/version.cc
           config/config.cc config/config_resources.cc config/config_watch.cc
           config/listen_address.cc config/settings.cc config/yaml.cc
           daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/agent_reload.cc
@@ -53,8 +53,9 @@ vfio_agent_library(agent
           snapshot/additions.cc snapshot/facts_to_take.cc snapshot/frames.cc
           snapshot/mask_cgroup.cc snapshot/mask_command_line.cc snapshot/mask_config_space.cc
           snapshot/mask_kubelet.cc snapshot/mask_path.cc snapshot/mask_text.cc snapshot/masker.cc
-          snapshot/masks.cc snapshot/own_files.cc snapshot/pack.cc snapshot/recording.cc snapshot/replay_root.cc
-          snapshot/snapshot.cc snapshot/take.cc snapshot/unpack.cc snapshot/write_file.cc
+          snapshot/masks.cc snapshot/own_files.cc snapshot/pack.cc snapshot/recording.cc
+          snapshot/replay_root.cc snapshot/snapshot.cc snapshot/take.cc snapshot/unpack.cc
+          snapshot/write_file.cc
           topology/document.cc topology/dot.cc topology/drawing.cc topology/guest.cc
           topology/kubevirt.cc topology/libvirt.cc topology/markup.cc topology/svg.cc
           topology/text.cc topology/topology.cc
