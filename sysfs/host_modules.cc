@@ -51,12 +51,11 @@ bool IsNoInstall(const std::vector<std::string_view>& words) {
 }
 
 void AddRule(std::string_view line, const std::string& place, HostModules& modules) {
-  const std::vector<std::string_view> words = Fields(line);
-  if (words.size() < 2) return;
-  const auto state = modules.states.find(Spelt(words[1]));
+  const std::optional<ModuleRule> rule = ParseModuleRule(line);
+  if (!rule) return;
+  const auto state = modules.states.find(rule->module);
   if (state == modules.states.end()) return;
-  if (words[0] == "blacklist") state->second.blacklisted.push_back(place);
-  if (words[0] == "install" && IsNoInstall(words)) state->second.blocked.push_back(place);
+  (rule->blocks ? state->second.blocked : state->second.blacklisted).push_back(place);
 }
 
 void ReadRules(const Tree& files, HostModules& modules) {
@@ -97,6 +96,14 @@ void ReadCommandLine(std::string_view command_line, HostModules& modules) {
 }
 
 }  // namespace
+
+std::optional<ModuleRule> ParseModuleRule(std::string_view line) {
+  const std::vector<std::string_view> words = Fields(line);
+  if (words.size() < 2) return std::nullopt;
+  const bool blocks = words[0] == "install" && IsNoInstall(words);
+  if (!blocks && words[0] != "blacklist") return std::nullopt;
+  return ModuleRule{.module = Spelt(words[1]), .blocks = blocks};
+}
 
 HostModules ReadHostModules(const Tree& tree, const Tree* files, std::string_view command_line,
                             std::span<const std::string_view> names) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,13 @@ struct HostModules {
   bool loading_off = false;                   // proc/sys/kernel/modules_disabled
   bool operator==(const HostModules&) const = default;
 };
+
+// A line of modprobe.d that keeps a module from being loaded.
+struct ModuleRule {
+  std::string module;   // with underscores
+  bool blocks = false;  // by its name as well, not only for a device that fits
+};
+std::optional<ModuleRule> ParseModuleRule(std::string_view line);
 
 // `names` with underscores. `files`: the tree with the host's modprobe.d; null where it cannot be
 // seen. `command_line`: the kernel's.

@@ -51,11 +51,15 @@ constexpr std::array kKnownHolders = std::to_array<KnownHolder>({
     {"wireplumber", kStopSound},
 });
 
+const KnownHolder* FindKnown(std::string_view command) {
+  const auto known = std::ranges::find_if(
+      kKnownHolders, [command](const KnownHolder& k) { return command.starts_with(k.command); });
+  return known == kKnownHolders.end() ? nullptr : &*known;
+}
+
 std::string RemedyFor(const Holder& holder, const PciAddress& address) {
-  const auto known = std::ranges::find_if(kKnownHolders, [&holder](const KnownHolder& k) {
-    return std::string_view(holder.command).starts_with(k.command);
-  });
-  if (known == kKnownHolders.end()) return "";
+  const KnownHolder* const known = FindKnown(holder.command);
+  if (known == nullptr) return "";
   std::string remedy(known->remedy);
   if (const size_t at = remedy.find(kAddress); at != std::string::npos) {
     remedy.replace(at, kAddress.size(), address.ToString());
@@ -82,6 +86,11 @@ std::string NodeName(const Tree& tree, const std::string& dir) {
 }
 
 }  // namespace
+
+std::string_view KnownHolderStart(std::string_view command) {
+  const KnownHolder* const known = FindKnown(command);
+  return known == nullptr ? std::string_view() : known->command;
+}
 
 std::vector<DeviceNode> FindDeviceNodes(const Tree& tree, const PciAddress& address,
                                         const Below& below) {

@@ -17,6 +17,9 @@ std::vector<DeviceNode> FindDeviceNodes(const Tree& tree, const PciAddress& addr
 // The N of /dev/nvidiaN from proc/driver/nvidia/gpus/<address>/information.
 std::optional<int> ParseNvidiaMinor(std::string_view information);
 
+// The start of `command` by which it is known what to do about it; empty for none.
+std::string_view KnownHolderStart(std::string_view command);
+
 // One use for each process, with all the nodes that it has open. `held` has a list for each node.
 std::vector<Use> ProcessUses(const PciAddress& address,
                              const std::vector<std::vector<Holder>>& held);

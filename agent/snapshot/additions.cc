@@ -36,12 +36,16 @@ std::set<DeviceId> IdsOf(const Recording& recording) {
   return ids;
 }
 
+// Neither what such a file is called nor what is in it need be this program's.
 void AddJournal(const Session& session, Additions& additions, std::vector<std::string>& missing) {
   std::vector<Journal::Unreadable> unreadable;
   const absl::StatusOr<Records> records = session.OpenJournal().Read(unreadable);
   if (!records.ok()) missing.emplace_back("journal: cannot be read");
   for (const Journal::Unreadable& file : unreadable) {
-    missing.push_back(absl::StrFormat("journal: %s: %s", NameOf(file.path), file.why));
+    const std::string name(NameOf(file.path));
+    const bool ours = PciAddress::Parse(name.substr(0, name.rfind('.'))).ok();
+    missing.push_back(absl::StrFormat("journal: %s cannot be read",
+                                      ours ? name : "a file that is named after no device"));
   }
   for (const auto& [address, record] : records.ok() ? *records : Records()) {
     additions[absl::StrFormat("%s/devices/%s.json", InRoot(kDefaultStateDir), address.ToString())] =

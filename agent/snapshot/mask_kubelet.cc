@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "absl/strings/str_format.h"
 #include "agent/json.h"
 #include "agent/snapshot/mask_text.h"
 #include "sysfs/proc_text.h"
@@ -14,19 +15,35 @@ constexpr std::array kFlags = std::to_array<std::string_view>(
     {"--config", "--config-dir", "--root-dir", "--fail-swap-on", "--container-runtime-endpoint",
      "--cpu-manager-policy", "--memory-manager-policy", "--topology-manager-policy",
      "--topology-manager-scope", "--reserved-memory", "--system-reserved", "--kube-reserved"});
+constexpr std::array kPathFlags = std::to_array<std::string_view>(
+    {"--config", "--config-dir", "--root-dir", "--container-runtime-endpoint"});
 constexpr std::array kKeys = std::to_array<std::string_view>(
     {"apiVersion", "kind", "failSwapOn", "memorySwap", "swapBehavior", "containerRuntimeEndpoint",
      "cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy", "topologyManagerScope"});
 
 constexpr std::string_view kNested = "swapBehavior";
+constexpr std::string_view kEndpoint = "containerRuntimeEndpoint";
 
 template <size_t size>
 bool Has(const std::array<std::string_view, size>& list, std::string_view word) {
   return std::ranges::count(list, word) != 0;
 }
 
+// A path, or "unix://" and one.
+std::string MaskEndpoint(std::string_view value, Masker& masker) {
+  const size_t scheme = value.find("://");
+  const size_t start = scheme == std::string_view::npos ? 0 : scheme + 3;
+  return std::string(value.substr(0, start)) + MaskPath(value.substr(start), masker);
+}
+
+std::string MaskFlag(const std::string& flag, Masker& masker) {
+  const size_t value = flag.find('=') + 1;  // npos + 1 is 0
+  if (value == 0 || !Has(kPathFlags, std::string_view(flag).substr(0, value - 1))) return flag;
+  return flag.substr(0, value) + MaskEndpoint(std::string_view(flag).substr(value), masker);
+}
+
 // "--flag=value" of the known flags; the value may have been a word of its own.
-std::vector<std::string> FlagsOf(const std::vector<std::string_view>& words) {
+std::vector<std::string> FlagsOf(const std::vector<std::string_view>& words, Masker& masker) {
   std::vector<std::string> flags;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string_view word = words[i];
@@ -36,6 +53,7 @@ std::vector<std::string> FlagsOf(const std::vector<std::string_view>& words) {
     const bool apart =
         equals == std::string_view::npos && i + 1 < words.size() && !words[i + 1].starts_with('-');
     if (apart) flags.back() += "=" + std::string(words[++i]);
+    flags.back() = MaskFlag(flags.back(), masker);
   }
   return flags;
 }
@@ -46,9 +64,18 @@ std::string_view KeyOf(std::string_view line) {
   return line.substr(start, line.find(':') - start);
 }
 
+// Without a comment; where a value is a path, with another one.
+std::string MaskLine(std::string_view line, Masker& masker) {
+  line = line.substr(0, line.find(" #"));
+  if (KeyOf(line) != kEndpoint) return std::string(line);
+  std::string value(line.substr(std::min(line.find(':') + 1, line.size())));
+  std::erase_if(value, [](char c) { return c == ' ' || c == '"' || c == '\''; });
+  return absl::StrFormat("%s: %s", kEndpoint, MaskEndpoint(value, masker));
+}
+
 }  // namespace
 
-std::string KeepKubeletArguments(std::string_view cmdline, Masker& /*masker*/) {
+std::string KeepKubeletArguments(std::string_view cmdline, Masker& masker) {
   const bool line = cmdline.ends_with('\n');
   if (line) cmdline.remove_suffix(1);
   const std::vector<std::string_view> words = Split(cmdline, '\0');
@@ -56,11 +83,11 @@ std::string KeepKubeletArguments(std::string_view cmdline, Masker& /*masker*/) {
   const std::string_view program = words[0].substr(words[0].rfind('/') + 1);
   if (!Has(kPrograms, program)) return "";
   std::string kept = std::string(program) + '\0';
-  for (const std::string& flag : FlagsOf(words)) kept += flag + '\0';
+  for (const std::string& flag : FlagsOf(words, masker)) kept += flag + '\0';
   return kept;
 }
 
-std::string KeepKubeletFlags(std::string_view unit, Masker& /*masker*/) {
+std::string KeepKubeletFlags(std::string_view unit, Masker& masker) {
   std::string kept;
   for (const std::string_view line : Lines(unit)) {
     if (line.starts_with('#')) continue;
@@ -73,12 +100,12 @@ std::string KeepKubeletFlags(std::string_view unit, Masker& /*masker*/) {
       const size_t flag = word.find("=--");
       if (!word.starts_with('-') && flag != std::string_view::npos) word.remove_prefix(flag + 1);
     }
-    for (const std::string& flag : FlagsOf(words)) kept += flag + "\n";
+    for (const std::string& flag : FlagsOf(words, masker)) kept += flag + "\n";
   }
   return kept;
 }
 
-std::string KeepKubeletKeys(std::string_view config, Masker& /*masker*/) {
+std::string KeepKubeletKeys(std::string_view config, Masker& masker) {
   const Json document = Json::parse(config, nullptr, /*allow_exceptions=*/false);
   std::string kept;
   if (!document.is_object()) {
@@ -86,13 +113,15 @@ std::string KeepKubeletKeys(std::string_view config, Masker& /*masker*/) {
       // Below another key it would be another one's.
       const bool nested = line.starts_with(' ');
       const std::string_view key = KeyOf(line);
-      if (Has(kKeys, key) && nested == (key == kNested)) kept += std::string(line) + "\n";
+      if (Has(kKeys, key) && nested == (key == kNested)) kept += MaskLine(line, masker) + "\n";
     }
     return kept;
   }
   Json known = Json::object();
   for (const auto& [key, value] : document.items()) {
-    if (Has(kKeys, key)) known[key] = value;
+    if (!Has(kKeys, key)) continue;
+    const bool path = key == kEndpoint && value.is_string();
+    known[key] = path ? Json(MaskEndpoint(value.get<std::string>(), masker)) : value;
   }
   return DumpJson(known);
 }

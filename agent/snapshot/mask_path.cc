@@ -11,7 +11,6 @@ namespace vfio_agent {
 namespace {
 
 constexpr std::string_view kDeleted = " (deleted)";
-constexpr std::string_view kPools = "proc/spl/kstat/zfs/";
 
 // Directories that every node has or the kubelet makes, and kinds of devices below /dev. Patterns
 // of fnmatch(3).
@@ -29,6 +28,14 @@ constexpr std::array kKnown = std::to_array<const char*>(
      "csi", "mount", "globalmount", "publish", "containers", "containerd", "io.containerd*",
      "k8s.io", "crio", "docker", "overlay", "overlay2", "overlay-containers", "rootfs", "merged",
      "sandboxes", "kubevirt*", "nvidia", "driver", "vfio-agent", "rancher", "k3s", "storage",
+     // the kubelet's and the runtime's files, and rules of modprobe.d
+     "kubernetes", "config.yaml", "config.json", "kubelet-config.yaml", "kubelet-config.json",
+     "kubelet.conf", "kubelet.service", "kubelet.service.d", "10-kubeadm.conf",
+     "multi-user.target.wants", "system", "default", "sysconfig", "kubeadm-flags.env",
+     "device-plugins", "kubelet.sock", "kubelet_internal_checkpoint", "pod-resources",
+     "cpu_manager_state", "memory_manager_state", "containerd.sock", "crio.sock",
+     "cri-dockerd.sock", "modprobe.d", "blacklist.conf", "nouveau.conf", "nvidia.conf", "vfio.conf",
+     "vfio-pci.conf",
      // what a volume or file system comes from
      "none", "devtmpfs", "tmpfs", "sysfs", "cgroup", "debugfs", "tracefs", "securityfs", "configfs",
      "fusectl", "hugetlbfs", "systemd-1", "udev", "sunrpc", "nsfs", "ramfs",
@@ -50,22 +57,6 @@ bool IsKnown(const std::string& part) {
          });
 }
 
-// Names that udev gives by a hardware address: "enx0c42a1030065".
-constexpr std::array<std::string_view, 5> kByAddress = {"enx", "wlx", "ibx", "rocex", "iwx"};
-
-std::string MaskPart(const std::string& part, Masker& masker) {
-  for (const std::string_view prefix : kByAddress) {
-    const std::string_view rest =
-        std::string_view(part).substr(std::min(part.size(), prefix.size()));
-    const bool digits = std::ranges::all_of(
-        rest, [](char c) { return absl::ascii_isxdigit(static_cast<unsigned char>(c)); });
-    if (part.starts_with(prefix) && digits && (rest.size() == 12 || rest.size() == 16)) {
-      return std::string(prefix) + masker.Hex(rest);
-    }
-  }
-  return masker.Ids(part);
-}
-
 bool IsUuid(const std::string& name) {
   if (name.size() != 36) return false;
   for (size_t i = 0; i < name.size(); ++i) {
@@ -76,15 +67,36 @@ bool IsUuid(const std::string& name) {
   return true;
 }
 
+// By these the program finds a file in its directory.
+constexpr std::array<std::string_view, 7> kEndings = {".conf", ".yaml", ".yml",    ".json",
+                                                      ".sock", ".env",  ".service"};
+
+// "20-" of "20-acme.conf": in which order files are read.
+size_t OrderOf(std::string_view name) {
+  const bool order = name.ends_with(".conf") && name.size() > 3 && name[2] == '-' &&
+                     absl::ascii_isdigit(static_cast<unsigned char>(name[0])) &&
+                     absl::ascii_isdigit(static_cast<unsigned char>(name[1]));
+  return order ? 3 : 0;
+}
+
+std::string MaskUnknown(std::string_view name, Masker& masker) {
+  const auto known = std::ranges::find_if(
+      kEndings, [name](std::string_view ending) { return name.ends_with(ending); });
+  const size_t end = known == kEndings.end() ? name.size() : name.size() - known->size();
+  const size_t start = OrderOf(name);
+  const std::string stem(name.substr(start, end - start));
+  // What pods' directories are called.
+  const std::string masked = IsUuid(stem) ? masker.Hex(stem) : masker.Word(stem);
+  return std::string(name.substr(0, start)) + masked + std::string(name.substr(end));
+}
+
 }  // namespace
 
 std::string MaskName(std::string_view text, Masker& masker) {
   const bool line = text.ends_with('\n');
   const std::string name(line ? text.substr(0, text.size() - 1) : text);
   const std::string end = line ? "\n" : "";
-  if (IsKnown(name)) return name + end;
-  // What pods' directories are called.
-  return (IsUuid(name) ? masker.Hex(name) : masker.Word(name)) + end;
+  return (IsKnown(name) ? name : MaskUnknown(name, masker)) + end;
 }
 
 std::string MaskPath(std::string_view path, Masker& masker) {
@@ -99,19 +111,6 @@ std::string MaskOpenFile(std::string_view target, Masker& masker) {
   const bool deleted = target.ends_with(kDeleted);
   if (deleted) target.remove_suffix(kDeleted.size());
   return MaskPath(target, masker) + (deleted ? std::string(kDeleted) : "");
-}
-
-std::string MaskPlace(std::string_view path, Masker& masker) {
-  // Statistics of ZFS itself are beside its pools, and no less masked.
-  const std::string_view prefix = path.starts_with(kPools) ? kPools : std::string_view();
-  path.remove_prefix(prefix.size());
-  std::string masked;
-  for (const auto& view : absl::StrSplit(std::string(path), '/')) {
-    const std::string part(view);
-    const bool pool = !prefix.empty() && masked.empty();
-    masked += "/" + (pool ? masker.Word(part) : MaskPart(part, masker));
-  }
-  return std::string(prefix) + masked.substr(1);
 }
 
 }  // namespace vfio_agent

@@ -9,7 +9,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "agent/doctor/facts.h"
 #include "agent/work/journal.h"
+#include "sysfs/host_modules.h"
 #include "sysfs/proc_text.h"
 
 namespace vfio_agent {
@@ -40,7 +42,7 @@ std::string MaskColumns(std::string_view text, std::initializer_list<size_t> col
     for (const std::string_view field : Fields(line)) {
       const bool address = std::ranges::count(columns, fields.size()) != 0 &&
                            field.size() == digits && IsHexOnly(field);
-      fields.push_back(address ? masker.Hex(field) : MaskPlace(field, masker));
+      fields.push_back(address ? masker.Hex(field) : MaskParts(field, masker));
     }
     masked += absl::StrJoin(fields, "\t") + "\n";
   }
@@ -129,6 +131,18 @@ std::string KeepCard(std::string_view information, Masker& /*masker*/) {
 std::string KeepVfioAliases(std::string_view modules_alias, Masker& /*masker*/) {
   return KeepLines(modules_alias,
                    [](std::string_view line) { return line.starts_with("alias vfio_pci:"); });
+}
+
+// Whatever else stands in such a line is a command of the node's owner.
+std::string KeepModuleRules(std::string_view modprobe_d, Masker& /*masker*/) {
+  std::string kept;
+  for (const std::string_view line : Lines(modprobe_d)) {
+    const std::optional<ModuleRule> rule = ParseModuleRule(line);
+    if (!rule || std::ranges::count(DoctorModules(), rule->module) == 0) continue;
+    kept += rule->blocks ? absl::StrFormat("install %s /bin/false\n", rule->module)
+                         : absl::StrFormat("blacklist %s\n", rule->module);
+  }
+  return kept;
 }
 
 // The kernel's own place is what an attacker would have to guess.

@@ -16,8 +16,14 @@ std::string MaskConfigSpace(std::string_view bytes, Masker& masker);
 // Parts of a path that are the same on every node stay, all others get other names.
 std::string MaskPath(std::string_view path, Masker& masker);
 std::string MaskOpenFile(std::string_view target, Masker& masker);  // a descriptor's
-// Of paths below sys and proc: the ids within names, and the names of ZFS pools.
+// Of paths below the root. Where the kernel gives the names: the ids within them, and the names of
+// ZFS pools; elsewhere as MaskPath().
 std::string MaskPlace(std::string_view path, Masker& masker);
+// Of a path whose names are the kernel's, or of one such name.
+std::string MaskParts(std::string_view path, Masker& masker);
+std::string MaskTarget(std::string_view link, std::string_view target, Masker& masker);
+// What was said about `path`: it, the directories above it and other paths as MaskPlace() has them.
+std::string MaskMessage(std::string_view text, std::string_view path, Masker& masker);
 
 std::string MaskHex(std::string_view text, Masker& masker);
 std::string MaskIds(std::string_view text, Masker& masker);
@@ -32,6 +38,8 @@ std::string MaskSwaps(std::string_view swaps, Masker& masker);
 std::string MaskRoutes(std::string_view route, Masker& masker);
 std::string MaskRoutes6(std::string_view ipv6_route, Masker& masker);
 std::string MaskAddresses6(std::string_view if_inet6, Masker& masker);
+// proc/<pid>/comm: the names of well-known programs; of others, which a process chooses, nothing.
+std::string MaskProgram(std::string_view comm, Masker& masker);
 std::string MaskCgroup(std::string_view cgroup, Masker& masker);
 std::string MaskRecord(std::string_view record, Masker& masker);  // the journal's
 
@@ -47,6 +55,7 @@ std::string EmptyObject(std::string_view json, Masker& masker);
 std::string KeepNode(std::string_view uevent, Masker& masker);
 std::string KeepCard(std::string_view information, Masker& masker);  // NVIDIA's
 std::string KeepVfioAliases(std::string_view modules_alias, Masker& masker);
+std::string KeepModuleRules(std::string_view modprobe_d, Masker& masker);
 std::string DropKernelPlace(std::string_view iomem, Masker& masker);
 
 }  // namespace vfio_agent

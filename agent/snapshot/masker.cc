@@ -31,6 +31,13 @@ bool HasShape(std::string_view text, std::string_view shape) {
   return text.size() == shape.size() || (!IsHex(text[shape.size()]) && text[shape.size()] != ':');
 }
 
+bool IsMasked(std::string_view word) {
+  constexpr std::string_view kMasked = "masked-";
+  if (!word.starts_with(kMasked) || word.size() < kMasked.size() + 4) return false;
+  word.remove_prefix(kMasked.size());
+  return word.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 size_t ShapeAt(std::string_view text) {
   const auto found = std::ranges::find_if(
       kShapes, [text](std::string_view shape) { return HasShape(text, shape); });
@@ -47,6 +54,7 @@ size_t Masker::Number(const std::string& key) {
 }
 
 std::string Masker::Word(std::string_view word) {
+  if (IsMasked(word)) return std::string(word);
   return absl::StrFormat("masked-%04d", Number("w" + std::string(word)));
 }
 

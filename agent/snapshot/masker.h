@@ -11,7 +11,8 @@ namespace vfio_agent {
 // that a snapshot of a snapshot has the same bytes. A hash could be tried out on a list of names.
 class Masker {
  public:
-  // "masked-0001".
+  // "masked-0001". One of these is itself: beside names that are kept, what is masked stands in
+  // another order than it did before.
   std::string Word(std::string_view word);
 
   // Hexadecimal digits of any grouping (MAC and IP addresses, GUIDs, UUIDs, ids of containers): as

@@ -36,9 +36,10 @@ void MaskItems(Items& items, Masker& masker, std::map<std::string, size_t>& coun
     if (item.kind == ItemKind::kDirectory || item.text.empty()) continue;
     const Mask& mask = MaskFor(path);
     const bool open_file = mask.apply == MaskOpenFile;
-    // Links below sys lead to other places there.
-    std::string masked = item.kind == ItemKind::kLink && !open_file ? MaskPlace(item.text, masker)
-                                                                    : mask.apply(item.text, masker);
+    // Links lead to other places, which have other names as well.
+    std::string masked = item.kind == ItemKind::kLink && !open_file
+                             ? MaskTarget(path, item.text, masker)
+                             : mask.apply(item.text, masker);
     if (masked == item.text) continue;
     ++counts[mask.what];
     item.text = std::move(masked);
@@ -48,14 +49,27 @@ void MaskItems(Items& items, Masker& masker, std::map<std::string, size_t>& coun
 Replay MaskReplay(const Replay& replay, Masker& masker) {
   Replay masked;
   for (const auto& [question, note] : replay.notes) {
-    masked.notes[{question.first, MaskPlace(question.second, masker)}] = note;
+    const bool is_path = question.first != ReadKind::kHidden;
+    masked.notes[{question.first, is_path ? MaskPlace(question.second, masker) : question.second}] =
+        note;
   }
   for (const auto& [question, status] : replay.failures) {
-    absl::Status plain(status.code(), masker.Ids(Message(status)));
+    absl::Status plain(status.code(), MaskMessage(Message(status), question.second, masker));
     if (ErrnoOf(status) != 0) {
       plain.SetPayload(kErrnoPayload, absl::Cord(std::to_string(ErrnoOf(status))));
     }
     masked.failures[{question.first, MaskPlace(question.second, masker)}] = plain;
+  }
+  return masked;
+}
+
+Json MaskUnfinished(const std::vector<std::string>& unfinished, Masker& masker) {
+  Json masked = Json::array();
+  for (const std::string& line : unfinished) {
+    const size_t at = line.find(kGivenUpAfter);
+    const std::string path =
+        at == std::string::npos ? "" : line.substr(at + std::string_view(kGivenUpAfter).size());
+    masked.push_back(MaskMessage(line, path, masker));
   }
   return masked;
 }
@@ -114,7 +128,7 @@ Snapshot MakeSnapshot(Recording recording, const Additions& additions,
                     {"kernel", TextAt(snapshot.items, kKernelRelease)},
                     {"not_read", FailuresOf(replay)},
                     {"not_seen", HiddenOf(replay)},
-                    {"unfinished", unfinished},
+                    {"unfinished", MaskUnfinished(unfinished, masker)},
                     {"masks", MaskedKinds()}};
   snapshot.items[kReplayFile] = {.kind = ItemKind::kFile, .text = ReplayToText(replay)};
   snapshot.items[kAboutFile] = {.kind = ItemKind::kFile, .text = DumpJson(snapshot.about)};

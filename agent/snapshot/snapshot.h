@@ -13,6 +13,9 @@ namespace vfio_agent {
 
 inline constexpr char kAboutFile[] = "vfio-agent-snapshot.json";
 
+// In a line of what is unfinished: a path is behind it.
+inline constexpr char kGivenUpAfter[] = ": given up after ";
+
 // What else goes in: texts by path, as if they had been read there.
 using Additions = std::map<std::string, std::string>;
 

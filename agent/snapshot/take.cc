@@ -10,6 +10,7 @@
 #include <csignal>
 
 #include "agent/snapshot/frames.h"
+#include "agent/snapshot/snapshot.h"
 #include "agent/work/child.h"
 #include "sysfs/status.h"
 
@@ -117,7 +118,7 @@ class Reader {
 // What is missing then is unknown, not none.
 std::string GiveUp(const FactToTake& fact, const std::string& last, RecordingBuilder& builder) {
   builder.Add({.kind = ReadKind::kHidden, .path = "descriptors", .text = "yes"});
-  return absl::StrFormat("%s: given up after %s", fact.name, last.empty() ? "no answer" : last);
+  return fact.name + (kGivenUpAfter + (last.empty() ? "no answer" : last));
 }
 
 // `known`: what hung before, also for another fact: it is not tried again.

@@ -52,10 +52,10 @@ vfio_agent_library(agent
           privileges/privileges.cc privileges/rights.cc
           snapshot/additions.cc snapshot/facts_to_take.cc snapshot/frames.cc
           snapshot/mask_cgroup.cc snapshot/mask_command_line.cc snapshot/mask_config_space.cc
-          snapshot/mask_kubelet.cc snapshot/mask_path.cc snapshot/mask_text.cc snapshot/masker.cc
-          snapshot/masks.cc snapshot/own_files.cc snapshot/pack.cc snapshot/recording.cc
-          snapshot/replay_root.cc snapshot/snapshot.cc snapshot/take.cc snapshot/unpack.cc
-          snapshot/write_file.cc
+          snapshot/mask_kubelet.cc snapshot/mask_path.cc snapshot/mask_place.cc
+          snapshot/mask_program.cc snapshot/mask_text.cc snapshot/masker.cc snapshot/masks.cc
+          snapshot/own_files.cc snapshot/pack.cc snapshot/recording.cc snapshot/replay_root.cc
+          snapshot/snapshot.cc snapshot/take.cc snapshot/unpack.cc snapshot/write_file.cc
           topology/document.cc topology/dot.cc topology/drawing.cc topology/guest.cc
           topology/kubevirt.cc topology/libvirt.cc topology/markup.cc topology/svg.cc
           topology/text.cc topology/topology.cc

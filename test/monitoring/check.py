@@ -14,7 +14,7 @@ OPERATOR = "packaging/monitoring/prometheusrule.yaml"
 DASHBOARD = "packaging/monitoring/dashboard.json"
 TESTS = "test/monitoring/alerts_test.yaml"
 # What a scrape adds, and what PromQL makes.
-SCRAPE_LABELS = {"instance", "job", "le"}
+SCRAPE_LABELS = {"instance", "job", "le", "node"}
 
 failures = []
 

@@ -15,9 +15,15 @@ name: private
 host: {iommu_active: true, iommu: intel, cmdline: "root=UUID=5ec0e700-aaaa-bbbb-cccc-00005ec0e701 s3cretword intel_iommu=on ip=10.94.95.96\n"}
 processes:
 - {pid: 4242, comm: python3, cgroup: "0::/kubepods.slice/kubepods-pod5ec0e700_aaaa_bbbb_cccc_00005ec0e702.slice/cri-containerd-5ec0e7005ec0e7005ec0e7005ec0e7005ec0e7005ec0e7005ec0e7005ec0e703.scope\n", fds: ["/dev/nvidia0", "/home/s3cretuser/diary"]}
+- {pid: 4244, comm: "qemu:s3cretvm", cgroup: "0::/system.slice/x.service\n", fds: ["/dev/nvidia0"]}
+- {pid: 77, comm: kubelet, cgroup: "0::/system.slice/kubelet.service\n", fds: []}
 - {pid: 4243, comm: s3cretcomm, cgroup: "0::/\n", fds: ["/home/s3cretuser/other"]}
 files:
   proc/4242/cmdline: "python3 --password=s3cretpassword"
+  proc/77/cmdline: "kubelet\0--config=/etc/s3cretcustomer/s3cret.yaml\0--root-dir=/s3cretroot"
+  etc/s3cretcustomer/s3cret.yaml: "failSwapOn: false # s3cretadmin\n"
+  etc/modprobe.d/s3cret.conf: "# s3cret\ninstall x curl -u admin:s3cret http://10.94.95.98/\nblacklist nouveau\n"
+  var/lib/kubelet/device-plugins/s3cret.sock: ""
   proc/4242/environ: "TOKEN=s3crettoken"
   proc/sys/kernel/hostname: "s3crethost\n"
   proc/sys/kernel/random/boot_id: "5ec0e700-aaaa-bbbb-cccc-00005ec0e704\n"
@@ -82,7 +88,10 @@ TEST_CASE("nothing that is private on a node is in its snapshot", "[node]") {
   CHECK_FALSE(Find(place, {"intel_iommu=on"}).empty());
   const ProgramResult plan = RunAgent({"plan", "--root", file});
   CHECK_THAT(plan.out, Catch::Contains("is held open by pid 4242 (python3, pod 00000000-0000-"));
+  CHECK_THAT(plan.out, Catch::Contains("qemu:masked-"));
   CHECK_THAT(plan.out, !Catch::Contains("s3cret"));
+  const ProgramResult doctor = RunAgent({"doctor", "--root", file});
+  CHECK_THAT(doctor.out, Catch::Contains("/etc/masked-") && !Catch::Contains("s3cret"));
 }
 
 }  // namespace

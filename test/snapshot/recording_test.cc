@@ -139,18 +139,40 @@ TEST_CASE("a snapshot says what could not be read, and of itself nothing that ch
   recording.items["sys/a\x1b[2J"] = {ItemKind::kFile, "x"};
   recording.replay.failures[{ReadKind::kText, "sys/b"}] = ErrnoStatus(EIO, "read sys/b");
   recording.replay.notes[{ReadKind::kHidden, "descriptors"}] = "yes";
-  const Snapshot snapshot =
-      MakeSnapshot(recording, {{"etc/modprobe.d/x", "y\n"}}, {"use: given up"});
+  const Snapshot snapshot = MakeSnapshot(
+      recording, {{"etc/modprobe.d/vfio.conf", "blacklist vfio\n"}}, {"use: given up"});
   CHECK(snapshot.about.at("schema") == "vfio-agent/snapshot/v1");
   CHECK(snapshot.about.at("kernel") == "6.1.0");
   CHECK(snapshot.about.at("not_read").at(0).at("path") == "sys/b");
   CHECK(snapshot.about.at("not_read").at(0).at("why") == "read sys/b: Input/output error");
   CHECK(snapshot.about.at("not_seen").at(0) == "descriptors");
   CHECK(snapshot.about.at("unfinished").at(0) == "use: given up");
-  CHECK(snapshot.items.at("etc/modprobe.d/x").text == "y\n");
+  CHECK(snapshot.items.at("etc/modprobe.d/vfio.conf").text == "blacklist vfio\n");
   CHECK(snapshot.items.size() == 4);  // the odd name is not among them
-  CHECK(MakeSnapshot(recording, {{"etc/modprobe.d/x", "y\n"}}, {"use: given up"}).items ==
-        snapshot.items);
+  CHECK(
+      MakeSnapshot(recording, {{"etc/modprobe.d/vfio.conf", "blacklist vfio\n"}}, {"use: given up"})
+          .items == snapshot.items);
+}
+
+TEST_CASE("what a snapshot says of failures has no name that its files do not have", "[snapshot]") {
+  Recording recording;
+  const std::string path = "sys/net/enx0c42a1030065/flags";
+  recording.replay.failures[{ReadKind::kText, path}] = ErrnoStatus(EIO, "read " + path);
+  recording.replay.failures[{ReadKind::kOpen, "proc/spl/kstat/zfs/acme tank/io"}] =
+      ErrnoStatus(EACCES, "open proc/spl/kstat/zfs/acme tank/io");
+  recording.replay.notes[{ReadKind::kHidden, "processes"}] = "yes";
+  const Snapshot snapshot = MakeSnapshot(
+      recording, {}, {"use: given up after proc/spl/kstat/zfs/acme tank/io", "x: /etc/acme"});
+  std::string all = snapshot.about.dump();
+  for (const auto& [name, item] : snapshot.items) all += name + item.text;
+  CHECK_THAT(all, !Catch::Contains("0c42a1030065") && !Catch::Contains("acme") &&
+                      !Catch::Contains("tank"));
+  CHECK(snapshot.about.at("not_read").at(0).at("why") ==
+        "read sys/net/enx000000000001/flags: Input/output error");
+  CHECK(snapshot.about.at("not_seen").at(0) == "processes");
+  CHECK_THAT(snapshot.about.at("unfinished").at(0).get<std::string>(),
+             Catch::StartsWith("use: given up after proc/spl/kstat/zfs/masked-000") &&
+                 Catch::EndsWith("/io"));
 }
 
 }  // namespace
