@@ -17,6 +17,9 @@ std::span<const Check> AgentChecks();    // agent, kubevirt
 // What the checks share.
 using Findings = std::vector<Finding>;
 
+inline Finding Skipped(std::string read) {
+  return {.state = State::kSkipped, .read = std::move(read)};
+}
 inline Finding Ok(std::string read) { return {.state = State::kOk, .read = std::move(read)}; }
 inline Finding Warn(std::string read, std::string remedy, std::optional<Code> code = {}) {
   return {State::kWarn, std::move(read), std::move(remedy), code};

@@ -23,7 +23,7 @@ const AgentStatus* StatusOf(const DoctorFacts& facts) {
 
 Finding NoStatus(const DoctorFacts& facts) {
   if (!facts.agent) return Unknown(kNotAsked);
-  return Ok(absl::IsNotFound(facts.agent->status()) ? kNotRunning : kNoAnswer);
+  return Skipped(absl::IsNotFound(facts.agent->status()) ? kNotRunning : kNoAnswer);
 }
 
 Findings Daemon(const DoctorFacts& facts) {
@@ -132,7 +132,7 @@ Findings KubeVirt(const DoctorFacts& facts) {
   }
   constexpr char kRemedy[] = "kubectl -n kubevirt get pods -o wide: the virt-handler of this node";
   if (dead.empty()) {
-    if (!KubeletExpected(facts)) return {Ok("not looked for: there is no kubelet")};
+    if (!KubeletExpected(facts)) return {Skipped("not looked for: there is no kubelet")};
     if (!facts.kubelet.asked) return {Unknown("nothing here tells of KubeVirt")};
     return {
         Warn("there is no sign of KubeVirt: no virt-handler, no socket of its plugins", kRemedy)};

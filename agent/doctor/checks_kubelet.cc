@@ -55,7 +55,7 @@ Finding FailUnlessAlive(const DoctorFacts& facts, const std::string& read, std::
 
 Findings Runtime(const DoctorFacts& facts) {
   const KubeletFacts& kubelet = facts.kubelet;
-  if (!KubeletExpected(facts)) return {Ok(kNoKubelet)};
+  if (!KubeletExpected(facts)) return {Skipped(kNoKubelet)};
   if (!kubelet.files_seen) return {Unknown(kNotSeen, kOnHost)};
   constexpr char kRemedy[] = "systemctl status containerd (crio); journalctl -u containerd -n 50";
   std::vector<std::string> read;
@@ -73,7 +73,7 @@ Findings Runtime(const DoctorFacts& facts) {
 
 Findings Configuration(const DoctorFacts& facts) {
   const KubeletFacts& kubelet = facts.kubelet;
-  if (!KubeletExpected(facts)) return {Ok(kNoKubelet)};
+  if (!KubeletExpected(facts)) return {Skipped(kNoKubelet)};
   if (!kubelet.files_seen) return {Unknown(kNotSeen, kOnHost)};
   if (kubelet.config_missing) {
     if (facts.view == View::kCopy) return {Unknown(kubelet.config_file + " is not in the copy")};
@@ -118,7 +118,7 @@ void JudgeKept(const DoctorFacts& facts, const KeptFile& kept, const std::string
 Findings ResourceManagers(const DoctorFacts& facts) {
   constexpr int kMostNodes = 8;
   const KubeletFacts& kubelet = facts.kubelet;
-  if (!KubeletExpected(facts)) return {Ok(kNoKubelet)};
+  if (!KubeletExpected(facts)) return {Skipped(kNoKubelet)};
   if (!kubelet.files_seen) return {Unknown(kNotSeen, kOnHost)};
   Findings findings;
   JudgeKept(facts, kubelet.cpu_state, kubelet.config.cpu_policy, findings);
@@ -171,7 +171,7 @@ Findings PluginDirectory(const DoctorFacts& facts) {
   const KubeletFacts& kubelet = facts.kubelet;
   if (kubelet.plugin_dir.ok()) return {Ok(facts.settings.device_plugin_dir + " is there")};
   if (!kubelet.asked) return {Unknown(kInCopy)};
-  if (!KubeletExpected(facts)) return {Ok(kNoKubelet)};
+  if (!KubeletExpected(facts)) return {Skipped(kNoKubelet)};
   const int error = ErrnoOf(kubelet.plugin_dir);
   const std::string read = ErrorText(facts.settings.device_plugin_dir, error);
   if (ClosedToUs(kubelet)) return {Unknown(read, kAsRoot)};
@@ -191,7 +191,7 @@ Findings PodResources(const DoctorFacts& facts) {
   }
   if (kubelet.pods) return {Fail(Printable(kubelet.pods->why_unknown, 512), kRemedy)};
   if (!kubelet.asked) return {Unknown(kInCopy)};
-  if (!KubeletExpected(facts)) return {Ok(kNoKubelet)};
+  if (!KubeletExpected(facts)) return {Skipped(kNoKubelet)};
   if (kubelet.pods_socket.state == SocketState::kUnclear || ClosedToUs(kubelet)) {
     return {Unknown(Because(kubelet.pods_socket), kAsRoot)};
   }
@@ -202,7 +202,7 @@ Findings Checkpoint(const DoctorFacts& facts) {
   const KeptFile& kept = facts.kubelet.checkpoint;
   if (!kept.there) {
     if (!facts.kubelet.asked) return {Unknown(kInCopy)};
-    if (!KubeletExpected(facts)) return {Ok(kNoKubelet)};
+    if (!KubeletExpected(facts)) return {Skipped(kNoKubelet)};
     return {Ok("none: no pod has got a device here yet")};
   }
   if (kept.error.empty()) return {Ok(kept.path + " can be read")};

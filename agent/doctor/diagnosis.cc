@@ -131,7 +131,7 @@ std::vector<Check> AllChecks() {
 std::string_view Name(Layer layer) { return RowOf(layer).name; }
 
 std::string_view Name(State state) {
-  constexpr std::array<std::string_view, 4> kNames = {"ok", "warn", "fail", "unknown"};
+  constexpr std::array<std::string_view, 5> kNames = {"ok", "warn", "fail", "unknown", "skipped"};
   return kNames.at(static_cast<size_t>(state));
 }
 

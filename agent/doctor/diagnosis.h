@@ -25,7 +25,8 @@ enum class Layer {
   kKubevirt,
 };
 
-enum class State { kOk, kWarn, kFail, kUnknown };
+// kSkipped: there is nothing that the check is for.
+enum class State { kOk, kWarn, kFail, kUnknown, kSkipped };
 
 // One answer of a check.
 struct Finding {

@@ -21,10 +21,11 @@ struct Mark {
   Style style;
 };
 // By State.
-constexpr std::array<Mark, 4> kMarks = {{{"✓", "ok", Style::kGood},
+constexpr std::array<Mark, 5> kMarks = {{{"✓", "ok", Style::kGood},
                                          {"!", "warn", Style::kChange},
                                          {"✗", "FAIL", Style::kBad},
-                                         {"?", "?", Style::kDim}}};
+                                         {"?", "?", Style::kDim},
+                                         {"-", "-", Style::kDim}}};
 
 std::string MarkOf(State state, const TextStyle& style) {
   const Mark& mark = kMarks.at(static_cast<size_t>(state));
@@ -127,9 +128,10 @@ std::string DiagnosisToText(const Diagnosis& diagnosis, const TextStyle& style) 
     layer = checked.layer;
     text += FindingText(checked, style);
   }
-  text += absl::StrFormat("\n%d ok, %d warnings, %d failed, %d unknown\n",
+  text += absl::StrFormat("\n%d ok, %d to look at, %d failed, %d unknown, %d skipped\n",
                           Count(diagnosis, State::kOk), Count(diagnosis, State::kWarn),
-                          Count(diagnosis, State::kFail), Count(diagnosis, State::kUnknown));
+                          Count(diagnosis, State::kFail), Count(diagnosis, State::kUnknown),
+                          Count(diagnosis, State::kSkipped));
   for (const RootCause& cause : diagnosis.causes) text += CauseText(diagnosis, cause, style);
   return text;
 }

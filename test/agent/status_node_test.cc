@@ -295,11 +295,5 @@ TEST_CASE("a health checker that asks for an unknown service is told that there 
   CHECK(code == grpc::StatusCode::NOT_FOUND);
 }
 
-TEST_CASE("what cannot be a listening address is a usage error with its setting", "[node]") {
-  const ProgramResult result = RunAgent({"config", "check", "--metrics-listen", "localhost:1"});
-  CHECK(result.exit_code == 2);
-  CHECK_THAT(result.err, Catch::Contains("metrics.listen (from --metrics-listen): 'localhost:1'"));
-}
-
 }  // namespace
 }  // namespace vfio_agent

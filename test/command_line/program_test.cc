@@ -104,5 +104,11 @@ TEST_CASE("a key of the file that is misspelt gets a suggestion", "[usage]") {
                              Catch::Contains("did you mean 'parallel'?"));
 }
 
+TEST_CASE("what cannot be a listening address is a usage error with its setting", "[node]") {
+  const ProgramResult result = RunAgent({"config", "check", "--metrics-listen", "localhost:1"});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Catch::Contains("metrics.listen (from --metrics-listen): 'localhost:1'"));
+}
+
 }  // namespace
 }  // namespace vfio_agent
