@@ -185,6 +185,20 @@ class Builder {
   GuestLayout layout_;
 };
 
+// Without a fabric manager such a guest may be laid out well and have no CUDA.
+void AddBoardNotes(const Topology& topology, const std::vector<PciAddress>& devices,
+                   std::vector<std::string>& notes) {
+  for (const NvlinkBoard& board : topology.boards) {
+    const bool any = std::ranges::any_of(board.gpus, [&devices](const PciAddress& gpu) {
+      return std::ranges::count(devices, gpu) > 0;
+    });
+    if (!any) continue;
+    for (const std::string& line : WhatItMeans(board)) {
+      notes.push_back(absl::StrFormat("NVLink board %s: %s", board.family, line));
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<GuestLayout> PlanGuest(const NodeFacts& facts, const std::vector<NumaNode>& numa,
@@ -250,6 +264,7 @@ std::vector<std::string> GuestNotes(const Topology& topology,
                         "the host: name both addresses to have the pair",
                         nic.name, nic.address.ToString(), gpu.name, gpu.address.ToString()));
   }
+  AddBoardNotes(topology, devices, notes);
   return notes;
 }
 

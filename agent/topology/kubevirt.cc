@@ -5,9 +5,12 @@
 #include "absl/strings/str_join.h"
 #include "agent/kubevirt/kubevirt.h"
 #include "agent/topology/guest.h"
+#include "agent/usage/help_text.h"
 
 namespace vfio_agent {
 namespace {
+
+constexpr size_t kColumns = 98;  // behind "# "
 
 std::string HeadText(const std::vector<std::string>& notes) {
   std::string text =
@@ -18,7 +21,9 @@ std::string HeadText(const std::vector<std::string>& notes) {
       "# guestMappingPassthrough needs dedicatedCpuPlacement and hugepages; with the gate the "
       "machine\n"
       "# does not start where a device's NUMA node is not told or has none of its processors.\n";
-  for (const std::string& note : notes) text += "# " + Printable(note) + "\n";
+  for (const std::string& note : notes) {
+    for (const std::string& line : Wrap(Printable(note), kColumns)) text += "# " + line + "\n";
+  }
   return text;
 }
 

@@ -3,8 +3,10 @@
 #include <bit>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "agent/topology/guest.h"
 #include "agent/topology/markup.h"
+#include "agent/usage/help_text.h"
 
 namespace vfio_agent {
 namespace {
@@ -19,8 +21,14 @@ constexpr std::array<const char*, 4> kModels = {"pcie-expander-bus", "pcie-root-
                                                 "pcie-switch-upstream-port",
                                                 "pcie-switch-downstream-port"};
 
+constexpr size_t kColumns = 100;
+
 std::string Comment(const std::string& indent, const std::string& text) {
-  return text.empty() ? "" : absl::StrFormat("%s<!-- %s -->\n", indent, XmlComment(text));
+  if (text.empty()) return "";
+  const size_t marks = std::string_view("<!--  -->").size();
+  return absl::StrFormat(
+      "%s<!-- %s -->\n", indent,
+      absl::StrJoin(Wrap(XmlComment(text), kColumns - marks - indent.size()), "\n     " + indent));
 }
 
 std::string AddressText(int bus, int slot, int function, bool multifunction) {
@@ -102,10 +110,11 @@ std::string WindowNote(uint64_t bar_bytes) {
 
 std::string HeadText(const Topology& topology, const std::vector<PciAddress>& devices,
                      const GuestLayout& layout) {
-  std::string text =
-      "<!-- A guest whose devices are as near to each other as on this host. Take over cpu/numa, "
+  std::string text = Comment(
+      "",
+      "A guest whose devices are as near to each other as on this host. Take over cpu/numa, "
       "cputune, numatune, the controllers and the hostdevs; the rest is an example. The "
-      "controllers' indices have to be free in your domain. -->\n";
+      "controllers' indices have to be free in your domain.");
   for (const std::string& note : GuestNotes(topology, devices)) text += Comment("", note);
   text += Comment("", WindowNote(layout.bar_bytes));
   for (const PciAddress& device : devices) {

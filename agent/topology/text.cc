@@ -4,6 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "agent/table.h"
 #include "agent/topology/render.h"
+#include "agent/usage/help_text.h"
 
 namespace vfio_agent {
 namespace {
@@ -115,7 +116,9 @@ std::string BoardsText(const Topology& topology) {
   for (const NvlinkBoard& board : topology.boards) {
     text += absl::StrFormat("NVLink board %s: %d GPUs, %d NVSwitches on PCI\n", board.family,
                             board.gpus.size(), board.switches.size());
-    for (const std::string& line : WhatItMeans(board)) text += "  - " + line + "\n";
+    for (const std::string& line : WhatItMeans(board)) {
+      text += "  - " + absl::StrJoin(Wrap(line, kNarrow - 4), "\n    ") + "\n";
+    }
   }
   return text;
 }

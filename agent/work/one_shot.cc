@@ -1,6 +1,9 @@
 #include "agent/work/one_shot.h"
 
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <vector>
@@ -9,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "agent/terminal.h"
 #include "sysfs/clock.h"
+#include "sysfs/paths.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -34,6 +38,23 @@ JobEvent NotStarted(const Job& job, const absl::Status& status) {
           .remedy = other ? "wait for it to end, then try again" : kStateRemedy};
 }
 
+// A tree of plain files, such as an unpacked snapshot: what is written there stays as it is
+// written. A simulated kernel comes by FUSE.
+bool IsCopy(const Tree& tree) {
+  const absl::StatusOr<Fd> devices = tree.OpenAt(kDevicesDir, O_PATH);
+  struct statfs system = {};
+  if (tree.is_host() || !devices.ok() || ::fstatfs(devices->get(), &system) != 0) return false;
+  return system.f_type != SYSFS_MAGIC && system.f_type != FUSE_SUPER_MAGIC;
+}
+
+JobEvent OnCopy(const Job& job, const std::string& root) {
+  return {.job = job,
+          .status = absl::FailedPreconditionError(absl::StrFormat(
+              "%s is a copy: no kernel acts on what is written there, so nothing was", root)),
+          .code = Code::kProbeRefused,
+          .remedy = "run this on the node itself; `plan` shows on a copy what would be written"};
+}
+
 }  // namespace
 
 std::string ProgressText(const Progress& progress) {
@@ -52,6 +73,10 @@ std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session) {
   Jobs jobs(session.tree().root(), settings.state_dir, session.OpenJournal(),
             {.step = settings.unbind_timeout, .node = settings.node_timeout});
   std::vector<JobEvent> events;
+  if (IsCopy(session.tree())) {
+    for (const Job& job : list) events.push_back(OnCopy(job, session.tree().root()));
+    return events;
+  }
   ProgressLine line;
   const absl::Time begun = MonotonicNow();
   size_t next = 0;

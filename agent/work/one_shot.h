@@ -20,8 +20,8 @@ struct Progress {
 std::string ProgressText(const Progress& progress);
 
 // Runs `list`, at most `parallel` at a time, until each has finished or is stuck. A stuck job's
-// child is left to the kernel. Where standard error is a terminal, a line there tells how far it
-// is.
+// child is left to the kernel. Nothing is begun in a copy of a node, where no kernel acts. Where
+// standard error is a terminal, a line there tells how far it is.
 std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session);
 
 }  // namespace vfio_agent

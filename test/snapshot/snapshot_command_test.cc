@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 
@@ -58,6 +59,28 @@ TEST_CASE("a snapshot can go to standard output, and what is in it to standard e
   std::ifstream file(SnapshotOf(node), std::ios::binary);
   const std::string same{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   CHECK((result.out == same));
+}
+
+TEST_CASE("bind on a copy says that no kernel acts there, and writes nothing", "[node]") {
+  const Node node("hgx-8gpu");
+  const std::string file = SnapshotOf(node);
+  const ScratchDir copy;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe,cert-env33-c): in a test, with names of its own
+  REQUIRE(std::system(("tar -xzf " + file + " -C " + copy.path()).c_str()) == 0);
+  const std::string root = fs::exists(copy.path() + "/sys")
+                               ? copy.path()
+                               : fs::directory_iterator(copy.path())->path().string();
+  const ProgramResult result =
+      RunAgent({"bind", "--root", root, "--state-dir", node.state_dir() + "-copy"});
+  INFO(result.err);
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.out, Catch::Contains("is a copy: no kernel acts") &&
+                             Catch::Contains("probe-refused") &&
+                             !Catch::Contains("driver-changed"));
+  std::ifstream text(root + "/sys/bus/pci/devices/0000:1b:00.0/driver_override");
+  std::string written;
+  std::getline(text, written);
+  CHECK(written.find("vfio") == std::string::npos);
 }
 
 TEST_CASE("a tree without PCI devices gives no snapshot", "[node]") {

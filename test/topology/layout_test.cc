@@ -1,4 +1,6 @@
 // `topology --guest` on recorded machines.
+#include <sstream>
+
 #include "test/agent/node.h"
 
 namespace vfio_agent {
@@ -38,6 +40,30 @@ TEST_CASE("without a selector the guest gets what is selected, and hears of the 
   CHECK(Count(xml, "<hostdev ") == 8);
   CHECK(Count(xml, "model='pcie-switch-upstream-port'") == 0);
   CHECK_THAT(xml, Catch::Contains("NIC2 (0000:18:00.0) is below the same switch as GPU0"));
+}
+
+TEST_CASE("a guest with modules of a board is told of the fabric manager, one with cards is not",
+          "[node]") {
+  const Node node("hgx-8gpu");
+  const auto target = GENERATE(as<std::string>(), "libvirt", "kubevirt");
+  CAPTURE(target);
+  const std::string text = node.Run({"topology", "--guest", target}).out;
+  CHECK_THAT(text, Catch::Contains("NVLink board H100/H200/H800/H20 SXM: ") &&
+                       Catch::Contains("fabric manager") && Catch::Contains("error 802"));
+  const std::string nic = node.Run({"topology", "--guest", target, "18:00.0"}).out;
+  CHECK_THAT(nic, !Catch::Contains("fabric manager"));
+}
+
+TEST_CASE("no sentence of the topology is wider than 100 columns", "[node]") {
+  const Node node("hgx-8gpu");
+  const auto words = GENERATE(std::vector<std::string>{"topology"},
+                              std::vector<std::string>{"topology", "--guest", "libvirt"},
+                              std::vector<std::string>{"topology", "--guest", "kubevirt"});
+  std::istringstream lines(node.Run(words).out);
+  size_t longest = 0;
+  for (std::string line; std::getline(lines, line);) longest = std::max(longest, line.size());
+  CHECK(longest > 80);
+  CHECK(longest <= 100);
 }
 
 TEST_CASE("the other functions of a slot go with the GPU", "[node]") {
