@@ -21,11 +21,15 @@ const AgentStatus* StatusOf(const DoctorFacts& facts) {
 }
 
 Finding NoStatus(const DoctorFacts& facts) {
-  return facts.agent ? Ok(kNotRunning) : Unknown(kNotAsked);
+  if (!facts.agent) return Unknown(kNotAsked);
+  if (absl::IsPermissionDenied(facts.agent->status())) {
+    return Unknown(Printable(Message(facts.agent->status()), 256));
+  }
+  return Ok(kNotRunning);
 }
 
 Findings Daemon(const DoctorFacts& facts) {
-  if (!facts.agent) return {Unknown(kNotAsked)};
+  if (!facts.agent || absl::IsPermissionDenied(facts.agent->status())) return {NoStatus(facts)};
   if (absl::IsNotFound(facts.agent->status())) {
     return {Warn(Printable(Message(facts.agent->status()), 256),
                  "systemctl start vfio-agent, or see the pod of the DaemonSet on this node")};

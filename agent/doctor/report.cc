@@ -127,8 +127,9 @@ std::string DiagnosisToText(const Diagnosis& diagnosis, const TextStyle& style) 
     layer = checked.layer;
     text += FindingText(checked, style);
   }
-  text += absl::StrFormat("\n%d ok, %d warnings, %d failed, %d unknown\n",
+  text += absl::StrFormat("\n%d ok, %d warning%s, %d failed, %d unknown\n",
                           Count(diagnosis, State::kOk), Count(diagnosis, State::kWarn),
+                          Count(diagnosis, State::kWarn) == 1 ? "" : "s",
                           Count(diagnosis, State::kFail), Count(diagnosis, State::kUnknown));
   for (const RootCause& cause : diagnosis.causes) text += CauseText(diagnosis, cause, style);
   return text;

@@ -88,7 +88,7 @@ TEST_CASE("the text has marks by words, remedies, the cause and what may come of
         "  warn daemon            down\n"
         "                         remedy: up\n"
         "\n"
-        "1 ok, 1 warnings, 2 failed, 0 unknown\n"
+        "1 ok, 1 warning, 2 failed, 0 unknown\n"
         "likely root cause: swap (host): swap is broken\n"
         "  remedy: mend swap\n"
         "  may come of it: kubelet (kubelet)\n");
