@@ -93,6 +93,17 @@ void AddCommand(const Command& command, Parser& parser) {
   parser.commands[sub] = &command;
 }
 
+// "--guest: 1 required libvirt|kubevirt missing", in words that tell what to do.
+std::string WithoutValue(std::string_view error) {
+  constexpr std::string_view kBefore = ": 1 required ", kAfter = " missing";
+  const size_t at = error.find(kBefore);
+  if (at == std::string_view::npos || !error.ends_with(kAfter)) return std::string(error);
+  std::string_view value = error.substr(at + kBefore.size());
+  value.remove_suffix(kAfter.size());
+  return absl::StrFormat("%s wants a value: %s", std::string(error.substr(0, at)),
+                         std::string(value));
+}
+
 // The error of a parse; "" where there is none.
 std::string Parse(int argc, char** argv, Parser& parser) {
   SetUp(parser.app);
@@ -100,6 +111,8 @@ std::string Parse(int argc, char** argv, Parser& parser) {
   for (const Command& command : Commands()) AddCommand(command, parser);
   try {
     parser.app.parse(argc, argv);
+  } catch (const CLI::ArgumentMismatch& error) {
+    return WithoutValue(error.what());
   } catch (const CLI::ParseError& error) {
     return error.what();
   }

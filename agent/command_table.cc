@@ -78,7 +78,7 @@ constexpr std::array<ExampleRow, 2> kReleaseExamples = {{
     {"vfio-agent release 1b:00.0", "the group of one device, whoever bound it"},
 }};
 constexpr std::array<ExampleRow, 4> kListExamples = {{
-    {"vfio-agent list --all", "every function, by group"},
+    {"vfio-agent list --all", "every function, by group; those without one last"},
     {"vfio-agent list resources --watch", "while a VM starts"},
     {"vfio-agent list resources", "the units, and which pods have them"},
     {"vfio-agent list groups -o json", "for jq"},
@@ -229,9 +229,10 @@ constexpr std::array<Command, 18> kCommands = {{
      .alone = HealthCommand},
     {.name = "snapshot",
      .summary = "write what the program reads of the node to a file, for the report of a problem",
-     .manual = "A tar.gz, with serial numbers, addresses, host names and the like masked, and what "
-               "could not be read. Any command takes it as its --root, on any machine. The same "
-               "facts give the same bytes.",
+     .manual =
+         "A tar.gz. Serial numbers, addresses, host names and the like are masked; what could "
+         "not be read is named in it. Any command takes it as its --root, on any machine. The same "
+         "facts give the same bytes.",
      .argument = {.kind = "FILE", .least = 1, .most = 1, .help = "the file (-: standard output)"},
      .options = kSnapshotOptions,
      .examples = kSnapshotExamples,

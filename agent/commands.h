@@ -31,8 +31,10 @@ int CompleteCommand(const Invocation& invocation);
 
 // Helpers that the subcommands share.
 
-// One line on standard error: "vfio-agent: <text>".
+// One line on standard error: "vfio-agent: <text>". Of neither does a terminal obey anything.
 void PrintError(const std::string& text);
+// A text without colours, for people, on standard output.
+void PrintText(const std::string& text);
 // True for json and yaml, and then how such a document is written, and printed.
 bool IsDocument(Output output);
 std::string DocumentText(const Json& document, Output output);

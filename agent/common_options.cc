@@ -27,9 +27,9 @@ constexpr std::array<OptionRow, 6> kCommon = {{
      .fallback = kDefaultConfigFile,
      .variable = true},
     {.name = "root",
-     .value = "DIR",
+     .value = "PATH",
      .help =
-         "read DIR/sys, DIR/proc and DIR/dev instead of the host's; a file is a snapshot, which "
+         "read PATH/sys, PATH/proc and PATH/dev instead of the host's; a file is a snapshot, which "
          "is unpacked below TMPDIR for as long as the command runs",
      .set = [](Invocation& invocation, const std::string& dir) { invocation.root = dir; },
      .fallback = "/",

@@ -7,6 +7,9 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+
 namespace vfio_agent {
 namespace {
 
@@ -60,6 +63,13 @@ size_t TextWidth() {
   return width == 0 ? kNarrow : std::min(width, kNarrow);
 }
 
+size_t TableWidth() {
+  if (const size_t width = TerminalWidth(STDOUT_FILENO); width > 0) return width;
+  const char* const columns = Variable("COLUMNS");
+  size_t width = 0;
+  return columns != nullptr && absl::SimpleAtoi(columns, &width) && width > 0 ? width : kNarrow;
+}
+
 bool UsesColour(Colour colour, int fd) {
   if (colour != Colour::kAuto) return colour == Colour::kAlways;
   const char* const none = Variable("NO_COLOR");
@@ -71,6 +81,13 @@ std::string Paint(std::string_view text, Style style) {
   const std::string_view code = CodeOf(style);
   if (code.empty()) return std::string(text);
   return std::string(code).append(text).append("\x1b[0m");
+}
+
+std::string ForTerminal(std::string text) {
+  for (char& c : text) {
+    if (c != '\n' && !absl::ascii_isprint(static_cast<unsigned char>(c))) c = '?';
+  }
+  return text;
 }
 
 ProgressLine::ProgressLine() {

@@ -15,6 +15,8 @@ size_t TerminalHeight(int fd);
 bool IsTerminal(int fd);
 // Of a text for people on standard output: as wide as the terminal, at most 100.
 size_t TextWidth();
+// Of a table there: as wide as the terminal, else what COLUMNS says, else 100.
+size_t TableWidth();
 
 enum class Style { kPlain, kBold, kDim, kGood, kChange, kBad };
 
@@ -22,6 +24,10 @@ enum class Style { kPlain, kBold, kDim, kGood, kChange, kBad };
 bool UsesColour(Colour colour, int fd);
 // `text` in that style, and plain again behind it.
 std::string Paint(std::string_view text, Style style);
+
+// `text` as it may meet a terminal, whoever let in what it has: what is neither printable ASCII nor
+// the end of a line becomes '?'.
+std::string ForTerminal(std::string text);
 
 // One line on standard error that is written over and over, and gone at the end; nothing at all
 // where standard error is no terminal.

@@ -31,6 +31,10 @@ absl::StatusOr<Answer> Ask(const std::string& socket, absl::Duration limit, cons
   SilenceGrpc();
   const absl::Time deadline = absl::Now() + limit;
   const auto channel = Dial(socket);
+  if (ErrnoOf(channel.status()) == EACCES) {
+    return absl::PermissionDeniedError(absl::StrFormat(
+        "needs root: %s is for root and the agent's own user (Permission denied)", socket));
+  }
   if (!channel.ok()) {
     return absl::NotFoundError(
         absl::StrFormat("no agent answers on %s: %s; does `vfio-agent run` run here, with this "

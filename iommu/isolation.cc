@@ -172,7 +172,7 @@ std::string Describe(const AcsState& state) {
     case AcsVerdict::kOff:
       return absl::StrFormat("ACS switched off: %s missing", AcsBits(state.missing));
     case AcsVerdict::kUnknown:
-      return "ACS unknown: config space not readable (needs CAP_SYS_ADMIN)";
+      return "ACS unknown: config space not readable";
   }
   return "";
 }

@@ -58,7 +58,7 @@ std::string WhyFixed(const NodeFacts& facts, const PciDevice& device, size_t top
   }
   const PciDevice* const slot = FindDevice(facts, device.path[top - 1]);
   if (slot == nullptr || slot->config.pcie_type.unknown()) {
-    return "the ports' registers are not readable (needs CAP_SYS_ADMIN)";
+    return "the ports' registers are not readable";
   }
   return IsSlot(*slot) ? "" : "it is no PCI Express card";
 }

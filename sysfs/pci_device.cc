@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "sysfs/config_space.h"
 #include "sysfs/paths.h"
+#include "sysfs/proc_text.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
 
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::string_view kDriverPunctuation = "_-+.,:@";
 constexpr uint16_t kClassPciBridge = 0x0604;
+constexpr size_t kLongestNote = 512;
 constexpr uint16_t kClassSemiTransparentBridge = 0x0609;
 
 // Reads the attributes of one device; what goes wrong is noted in the device, not returned.
@@ -31,7 +33,8 @@ class Reader {
   }
   const std::vector<Entry>& entries() const { return entries_; }
 
-  void Note(std::string what) { device_.errors.push_back(std::move(what)); }
+  // A device and a copy of a tree choose their texts themselves.
+  void Note(std::string_view what) { device_.errors.push_back(Printable(what, kLongestNote)); }
 
   Fact<std::string> Text(const char* name) {
     if (!Has(name)) return Fact<std::string>::Absent();
@@ -253,7 +256,7 @@ absl::StatusOr<PciDevice> ReadPciDevice(const Tree& tree, ConfigReader& config,
   absl::StatusOr<TreeDir> dir = TreeDir::Open(tree, DeviceDir(address));
   if (absl::IsNotFound(dir.status())) return dir.status();
   if (!dir.ok()) {
-    device.errors.push_back(Message(dir.status()));
+    device.errors.push_back(Printable(Message(dir.status()), kLongestNote));
     return device;
   }
   Reader reader(*dir, device);

@@ -4,6 +4,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/commands.h"
+#include "agent/terminal.h"
+#include "agent/usage/suggest.h"
 #include "iommu/condition.h"
 #include "iommu/selector.h"
 #include "sysfs/status.h"
@@ -21,7 +23,11 @@ bool Fits(const Target& target, const Picture& picture, const GroupPlan& group) 
 
 }  // namespace
 
-void PrintError(const std::string& text) { std::cerr << "vfio-agent: " << text << "\n"; }
+void PrintError(const std::string& text) {
+  std::cerr << "vfio-agent: " << ForTerminal(text) << "\n";
+}
+
+void PrintText(const std::string& text) { std::cout << ForTerminal(text); }
 
 void SetAsideOrPrint(const Session& session, const Picture& picture) {
   const Journal journal = session.OpenJournal();
@@ -64,9 +70,9 @@ std::unique_ptr<Picture> TakeOrPrint(Session& session) {
 }
 
 std::string RefusalText(const Refusal& refusal, const std::string& indent) {
-  return absl::StrFormat(
+  return ForTerminal(absl::StrFormat(
       "%s%s%s%s: %s\n%s  remedy: %s\n", indent, CodeName(refusal.code), refusal.address ? " " : "",
-      refusal.address ? refusal.address->ToString() : "", refusal.text, indent, refusal.remedy);
+      refusal.address ? refusal.address->ToString() : "", refusal.text, indent, refusal.remedy));
 }
 
 absl::StatusOr<std::vector<const GroupPlan*>> FindTargets(
@@ -75,6 +81,8 @@ absl::StatusOr<std::vector<const GroupPlan*>> FindTargets(
   const auto add = [&found](const GroupPlan& group) {
     if (!std::ranges::count(found, &group)) found.push_back(&group);
   };
+  std::vector<std::string> names;
+  for (const Resource& resource : picture.plan.resources) names.push_back(resource.name);
   if (selectors.empty()) {
     for (const GroupPlan& group : picture.plan.groups) {
       if (!group.resource.empty()) add(group);
@@ -90,7 +98,8 @@ absl::StatusOr<std::vector<const GroupPlan*>> FindTargets(
       add(group);
     }
     if (!any && before == found.size()) {
-      return absl::NotFoundError(absl::StrFormat("'%s' fits no group of this node", text));
+      return absl::NotFoundError(
+          absl::StrFormat("'%s' fits no group of this node%s", text, DidYouMean(text, names)));
     }
   }
   return found;

@@ -1,5 +1,3 @@
-#include <iostream>
-
 #include "absl/strings/str_format.h"
 #include "agent/commands.h"
 #include "agent/exit_code.h"
@@ -69,7 +67,7 @@ Json PolicyToJson(const Config& config) {
 }
 
 int ConfigCheckCommand(Session& session) {
-  std::cout << session.config().file_name << ": valid\n";
+  PrintText(session.config().file_name + ": valid\n");
   return kExitDone;
 }
 

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <iostream>
-
 #include "absl/strings/str_format.h"
 #include "agent/commands.h"
 #include "agent/exit_code.h"
@@ -82,7 +80,8 @@ std::vector<Explanation> ExplainAll(Session& session, const Picture& picture,
         Explain({.picture = picture,
                  .grouping = grouping,
                  .uses = uses,
-                 .if_selected = TrySelected(session, picture, group, answer.asked)},
+                 .if_selected = TrySelected(session, picture, group, answer.asked),
+                 .copy = session.invocation().root != "/"},
                 group));
   }
   return explanations;
@@ -124,12 +123,12 @@ void Print(Session& session, const Picture& picture, const std::vector<Answer>& 
   std::vector<PciAddress> told;
   for (const Answer& answer : answers) {
     const Resource* const resource = FindResource(picture, answer.resource);
-    if (!IsDocument(output) && resource != nullptr) std::cout << ResourceText(*resource);
+    if (!IsDocument(output) && resource != nullptr) PrintText(ResourceText(*resource));
     for (const Explanation& explanation : ExplainAll(session, picture, answer)) {
       const PciAddress& first = explanation.plan.members.front().address;
       if (std::ranges::count(told, first) > 0) continue;
       told.push_back(first);
-      if (!IsDocument(output)) std::cout << ExplanationText(explanation);
+      if (!IsDocument(output)) PrintText(ExplanationText(explanation));
       list.push_back(ExplanationToJson(explanation));
     }
   }

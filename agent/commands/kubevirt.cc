@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <iostream>
 
 #include "agent/commands.h"
 #include "agent/exit_code.h"
@@ -20,7 +19,7 @@ int PrintServed(const Served& served, Output output) {
   if (IsDocument(output)) {
     PrintDocument(KubevirtToJson(served), output);
   } else {
-    std::cout << KubevirtText(served);
+    PrintText(KubevirtText(served));
   }
   return kExitDone;
 }
@@ -31,7 +30,7 @@ int PrintCompared(const Served& served, const std::vector<Compared>& compared, O
     document["compared"] = ComparedToJson(compared);
     PrintDocument(document, output);
   } else {
-    std::cout << ComparedText(compared);
+    PrintText(ComparedText(compared));
   }
   return AllStart(compared) ? kExitDone : kExitRefused;
 }

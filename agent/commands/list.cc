@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "absl/strings/str_format.h"
@@ -15,16 +16,22 @@ namespace {
 
 constexpr absl::Duration kPause = absl::Seconds(2);
 
+void AddDevices(const Picture& picture, const GroupPlan& group, Json& devices) {
+  for (const Member& member : group.members) {
+    const PciDevice& device = *FindDevice(picture.facts, member.address);
+    devices.push_back(DeviceToJson(device, ModelOf(picture, device)));
+    devices.back()["role"] = std::string(Name(member.role));
+    devices.back()["verdict"] = std::string(Name(group.verdict));
+  }
+}
+
 Json DevicesJson(const Picture& picture, bool all) {
   Json devices = Json::array();
   for (const GroupPlan& group : picture.plan.groups) {
-    if (group.verdict == Verdict::kUnselected && !all) continue;
-    for (const Member& member : group.members) {
-      const PciDevice& device = *FindDevice(picture.facts, member.address);
-      devices.push_back(DeviceToJson(device, ModelOf(picture, device)));
-      devices.back()["role"] = std::string(Name(member.role));
-      devices.back()["verdict"] = std::string(Name(group.verdict));
-    }
+    if (all || group.verdict != Verdict::kUnselected) AddDevices(picture, group, devices);
+  }
+  if (all) {
+    for (const GroupPlan& lone : PlansOfUngrouped(picture)) AddDevices(picture, lone, devices);
   }
   return {{"schema", "vfio-agent/devices/v1"}, {"devices", devices}};
 }
@@ -38,7 +45,7 @@ Json PartJson(const Picture& picture, const std::string& part, bool all) {
 std::string Text(const Picture& picture, const std::string& what, const Invocation& invocation) {
   const ListWish wish = {.all = invocation.all, .wide = invocation.output == Output::kWide};
   const TableStyle style = {
-      .width = wish.wide ? 0 : TextWidth(),
+      .width = wish.wide ? 0 : TableWidth(),
       .spare = SpareColumns(),
       .paint = UsesColour(invocation.colour, STDOUT_FILENO) ? StateStyle : nullptr};
   if (what == "devices") return FormatTable(DeviceRows(picture, wish), style);
@@ -54,10 +61,17 @@ std::string Answer(const Picture& picture, const Invocation& invocation) {
                       invocation.output);
 }
 
-void PrintHint(const Picture& picture, bool all) {
-  for (const GroupPlan& group : picture.plan.groups) {
-    if (all || group.verdict != Verdict::kUnselected) return;
+void PrintHint(const Picture& picture, const Invocation& invocation) {
+  if (invocation.all) {
+    if (picture.facts.groups.empty()) {
+      PrintError("this node has no IOMMU groups; `vfio-agent doctor` tells why");
+    }
+    return;
   }
+  const auto selected = [](const GroupPlan& group) {
+    return group.verdict != Verdict::kUnselected;
+  };
+  if (std::ranges::any_of(picture.plan.groups, selected)) return;
   PrintError("nothing on this node is selected; --all lists every device");
 }
 
@@ -68,7 +82,7 @@ int WatchList(Session& session) {
                        .answer = [&session]() -> std::string {
                          std::vector<std::string> notes;  // a list without --watch tells
                          const absl::StatusOr<Picture> picture = session.Take(notes);
-                         if (!picture.ok()) return Message(picture.status()) + "\n";
+                         if (!picture.ok()) return ForTerminal(Message(picture.status()) + "\n");
                          return Answer(*picture, session.invocation());
                        }});
 }
@@ -81,7 +95,7 @@ int ListCommand(Session& session) {
   const std::unique_ptr<Picture> picture = TakeOrPrint(session);
   if (picture == nullptr) return kExitFailed;
   std::cout << Answer(*picture, invocation);
-  if (!IsDocument(invocation.output)) PrintHint(*picture, invocation.all);
+  if (!IsDocument(invocation.output)) PrintHint(*picture, invocation);
   return kExitDone;
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <iostream>
 
 #include "absl/strings/str_format.h"
 #include "agent/commands.h"
@@ -68,7 +67,7 @@ int PlanCommand(Session& session) {
   if (IsDocument(invocation.output)) {
     PrintDocument(PlanToJson(plan, invocation.all), invocation.output);
   } else {
-    std::cout << PlanText(plan, invocation.all);
+    PrintText(PlanText(plan, invocation.all));
   }
   if (!invocation.exit_code) return kExitDone;
   if (!plan.refusals.empty()) return kExitRefused;

@@ -146,7 +146,7 @@ int SnapshotCommand(Session& session) {
   if (IsDocument(invocation.output)) {
     PrintDocument(Document(file, *made), invocation.output);
   } else {
-    std::cout << Text(file, *made);
+    PrintText(Text(file, *made));
   }
   return kExitDone;
 }

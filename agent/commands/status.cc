@@ -28,7 +28,7 @@ std::string Answer(const AgentStatus& status, const Invocation& invocation) {
   if (IsDocument(invocation.output)) return DocumentText(StatusToJson(status), invocation.output);
   const bool wide = invocation.output == Output::kWide;
   const TableStyle style = {
-      .width = TextWidth(),
+      .width = wide ? 0 : TableWidth(),
       .spare = SpareColumns(),
       .paint = UsesColour(invocation.colour, STDOUT_FILENO) ? StateStyle : nullptr};
   return StatusToText(status, absl::Now(), wide, style);
@@ -39,7 +39,8 @@ int WatchStatus(const Session& session) {
                                        .pause = kPause,
                                        .answer = [&session]() -> std::string {
                                          const auto status = Fetch(session.settings());
-                                         if (!status.ok()) return Message(status.status()) + "\n";
+                                         if (!status.ok())
+                                           return ForTerminal(Message(status.status()) + "\n");
                                          return Answer(*status, session.invocation());
                                        }});
 }

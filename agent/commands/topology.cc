@@ -17,7 +17,7 @@ int PrintGuest(const Invocation& invocation, const Picture& picture, const Topol
     return kExitUsage;
   }
   if (invocation.guest == "kubevirt") {
-    std::cout << KubevirtLayoutText(topology, picture.plan, picture.facts, devices);
+    PrintText(KubevirtLayoutText(topology, picture.plan, picture.facts, devices));
     return kExitDone;
   }
   const absl::StatusOr<GuestLayout> layout = PlanGuest(picture.facts, topology.numa, devices);
@@ -25,7 +25,7 @@ int PrintGuest(const Invocation& invocation, const Picture& picture, const Topol
     PrintError(Message(layout.status()));
     return kExitFailed;
   }
-  std::cout << LibvirtText(topology, devices, *layout);
+  PrintText(LibvirtText(topology, devices, *layout));
   return kExitDone;
 }
 
@@ -43,7 +43,7 @@ void Print(Output output, const Picture& picture, const Topology& topology) {
       return;
     case Output::kTable:
     case Output::kWide:
-      std::cout << TopologyText(topology, output == Output::kWide);
+      PrintText(TopologyText(topology, output == Output::kWide));
   }
 }
 

@@ -71,9 +71,9 @@ int CompleteCommand(const Invocation& invocation) {
   const Wanted wanted = WantedAt(SplitLine(invocation.arguments.front()), invocation);
   absl::Status status;
   const std::vector<Candidate> candidates = FindCandidates(wanted, status);
-  std::cout << (wanted.kind == "FILE"  ? "file"
-                : wanted.kind == "DIR" ? "directory"
-                                       : "word")
+  std::cout << (wanted.kind == "FILE" || wanted.kind == "PATH" ? "file"
+                : wanted.kind == "DIR"                         ? "directory"
+                                                               : "word")
             << "\n";
   for (const Candidate& candidate : candidates) {
     std::cout << wanted.front << candidate.word << "\t" << Printable(candidate.help) << "\n";

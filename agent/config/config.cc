@@ -1,6 +1,7 @@
 #include "agent/config/config.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -8,6 +9,7 @@
 #include <functional>
 
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "agent/config/config_resources.h"
 #include "agent/config/settings.h"
 #include "agent/config/yaml.h"
@@ -18,6 +20,7 @@ namespace vfio_agent {
 namespace {
 
 constexpr size_t kLargest = 1u << 20;
+constexpr absl::Duration kPatience = absl::Seconds(10);
 
 absl::Status ReadVersion(const YamlValue& value) {
   ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
@@ -87,16 +90,36 @@ absl::Status ReadRoot(const YamlValue& root, Config& config) {
                         SettingKey("resync", "resync", config)});
 }
 
+// A pipe whose writer takes its time.
+absl::Status AwaitText(int fd, const std::string& file, absl::Time deadline) {
+  while (true) {
+    const int64_t left = absl::ToInt64Milliseconds(deadline - absl::Now());
+    pollfd input = {.fd = fd, .events = POLLIN, .revents = 0};
+    const int ready = left <= 0 ? 0 : ::poll(&input, 1, static_cast<int>(left));
+    if (ready > 0) return absl::OkStatus();
+    if (ready < 0 && errno != EINTR) return ErrnoStatus(absl::StrFormat("read %s", file));
+    if (ready == 0) {
+      return absl::DeadlineExceededError(absl::StrFormat("read %s: its end did not come within %s",
+                                                         file, absl::FormatDuration(kPatience)));
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ReadConfigText(const std::string& file) {
   const Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!fd.valid()) return ErrnoStatus(absl::StrFormat("open %s", file));
+  const absl::Time deadline = absl::Now() + kPatience;
   std::string text;
   std::array<char, 4096> part = {};
   while (text.size() <= kLargest) {
     const ssize_t n = ::read(fd.get(), part.data(), part.size());
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {
+      RETURN_IF_ERROR(AwaitText(fd.get(), file, deadline));
+      continue;
+    }
     if (n < 0) return ErrnoStatus(absl::StrFormat("read %s", file));
     if (n == 0) return text;
     text.append(part.data(), static_cast<size_t>(n));

@@ -23,11 +23,14 @@ const AgentStatus* StatusOf(const DoctorFacts& facts) {
 
 Finding NoStatus(const DoctorFacts& facts) {
   if (!facts.agent) return Unknown(kNotAsked);
+  if (absl::IsPermissionDenied(facts.agent->status())) {
+    return Unknown(Printable(Message(facts.agent->status()), 256));
+  }
   return Skipped(absl::IsNotFound(facts.agent->status()) ? kNotRunning : kNoAnswer);
 }
 
 Findings Daemon(const DoctorFacts& facts) {
-  if (!facts.agent) return {Unknown(kNotAsked)};
+  if (!facts.agent || absl::IsPermissionDenied(facts.agent->status())) return {NoStatus(facts)};
   if (absl::IsNotFound(facts.agent->status())) {
     return {Warn(Printable(Message(facts.agent->status()), 256),
                  "systemctl start vfio-agent, or see the pod of the DaemonSet on this node")};

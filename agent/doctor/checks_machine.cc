@@ -42,8 +42,9 @@ Findings Virtualization(const DoctorFacts& facts) {
 Findings FirmwareIommu(const DoctorFacts& facts) {
   const FirmwareFacts& firmware = facts.firmware;
   if (!firmware.iommu_units.empty()) {
-    return {Ok(absl::StrFormat("/sys/class/iommu has %d units, %s first",
-                               firmware.iommu_units.size(), firmware.iommu_units.front()))};
+    return {Ok(absl::StrFormat(
+        "/sys/class/iommu has %d unit%s, %s first", firmware.iommu_units.size(),
+        firmware.iommu_units.size() == 1 ? "" : "s", firmware.iommu_units.front()))};
   }
   if (firmware.iommu_tables.known() && !firmware.iommu_tables.value().empty()) {
     return {Ok("the firmware describes one in its table " +

@@ -18,7 +18,7 @@ Json StepToJson(const PathStep& step) {
           {"missing", AcsBits(step.acs.missing)},
           {"control", step.bits.empty() ? Json(nullptr) : Json(step.bits)},
           {"merges", step.merges},
-          {"text", Describe(step.acs)}};
+          {"text", step.words}};
 }
 
 Json PathsToJson(const std::vector<DevicePath>& paths) {

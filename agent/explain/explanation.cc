@@ -25,23 +25,31 @@ std::vector<Merge> MergesOf(const Grouping& grouping, const GroupPlan& group) {
   return merges;
 }
 
-PathStep StepOf(const PciDevice& device, const std::set<PciAddress>& culprits) {
+std::string WhyUnreadable(const Surroundings& around) {
+  return around.copy ? "not in this copy" : "needs CAP_SYS_ADMIN";
+}
+
+PathStep StepOf(const Surroundings& around, const PciDevice& device,
+                const std::set<PciAddress>& culprits) {
+  const AcsState acs = CheckAcs(device);
+  const std::string why = acs.known() ? "" : absl::StrFormat(" (%s)", WhyUnreadable(around));
   return {.address = device.address,
           .id = absl::StrFormat("%04x:%04x", device.vendor, device.device),
           .type = PortWords(device),
-          .acs = CheckAcs(device),
+          .acs = acs,
+          .words = Describe(acs) + why,
           .bits = ControlBits(device),
           .merges = culprits.contains(device.address)};
 }
 
-DevicePath PathOf(const NodeFacts& facts, const PciDevice& device,
+DevicePath PathOf(const Surroundings& around, const PciDevice& device,
                   const std::set<PciAddress>& culprits) {
   DevicePath path{.device = device.address, .root = Printable(device.root)};
   for (const PciAddress& address : device.path) {
-    const PciDevice* const port = FindDevice(facts, address);
-    if (port != nullptr) path.steps.push_back(StepOf(*port, culprits));
+    const PciDevice* const port = FindDevice(around.picture.facts, address);
+    if (port != nullptr) path.steps.push_back(StepOf(around, *port, culprits));
   }
-  path.steps.push_back(StepOf(device, culprits));
+  path.steps.push_back(StepOf(around, device, culprits));
   return path;
 }
 
@@ -73,7 +81,7 @@ std::vector<std::string> LookCommands(const Surroundings& around, const Explanat
   for (const PciAddress& port : culprits) {
     commands.push_back(absl::StrFormat("lspci -vvs %s | grep ACS", port.ToString()));
   }
-  if (!explanation.unknown.empty()) {
+  if (!explanation.unknown.empty() && !around.copy) {
     commands.push_back(
         absl::StrFormat("sudo vfio-agent explain %s", explanation.unknown.front().ToString()));
   }
@@ -121,7 +129,8 @@ std::optional<PciAddress> SubjectOf(const GroupPlan& group,
 
 Explanation Explain(const Surroundings& around, const GroupPlan& group) {
   const NodeFacts& facts = around.picture.facts;
-  Explanation explanation{.plan = group, .if_selected = around.if_selected};
+  Explanation explanation{
+      .plan = group, .why_unreadable = WhyUnreadable(around), .if_selected = around.if_selected};
   std::set<PciAddress> culprits;
   for (const Merge& merge : MergesOf(around.grouping, group)) {
     const bool bridge = FindDevice(facts, merge.device)->IsBridge();
@@ -136,7 +145,7 @@ Explanation Explain(const Surroundings& around, const GroupPlan& group) {
     }
   }
   for (const Member& member : group.members) {
-    explanation.paths.push_back(PathOf(facts, *FindDevice(facts, member.address), culprits));
+    explanation.paths.push_back(PathOf(around, *FindDevice(facts, member.address), culprits));
   }
   const std::optional<PciAddress> subject = SubjectOf(
       group, around.if_selected ? std::optional(around.if_selected->device) : std::nullopt);

@@ -19,6 +19,7 @@ struct PathStep {
   std::string id;    // "8086:352a"
   std::string type;  // "root port"
   AcsState acs;
+  std::string words;    // of its ACS, and why that is not known
   std::string bits;     // "SrcValid+ ReqRedir-" as lspci's ACSCtl; empty where there are none
   bool merges = false;  // it is why members of this group are together
 };
@@ -52,6 +53,7 @@ struct Explanation {
   GroupPlan plan;  // of a device without a group: itself and its slot, unselected
   std::vector<MemberNote> members;
   std::vector<MergeNote> merges;
+  std::string why_unreadable;       // what keeps registers from being read, where some are not
   std::vector<PciAddress> unknown;  // whose ACS on the way to the root is not known
   std::vector<DevicePath> paths;    // one for each member, in their order
   std::optional<IfSelected> if_selected;
@@ -68,6 +70,7 @@ struct Surroundings {
   const Grouping& grouping;
   const UseFacts& uses;
   std::optional<IfSelected> if_selected;
+  bool copy = false;  // another root than the host's: what is not there nobody can read
 };
 Explanation Explain(const Surroundings& around, const GroupPlan& group);
 

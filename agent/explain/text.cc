@@ -34,16 +34,17 @@ std::string MembersText(const Explanation& explanation) {
 
 // Each endpoint's own line names the port; those of the bridges between would say the same again.
 std::string MergesText(const Explanation& explanation) {
+  if (explanation.members.size() < 2) return "";
   std::string text;
   const bool endpoints = std::ranges::count(explanation.merges, false, &MergeNote::bridge) > 0;
   for (const MergeNote& merge : explanation.merges) {
     if (!endpoints || !merge.bridge) text += "    " + merge.text + "\n";
   }
   for (const PciAddress& address : explanation.unknown) {
-    text += absl::StrFormat("    %s: ACS on its way to the root is unknown (needs CAP_SYS_ADMIN)\n",
-                            address.ToString());
+    text += absl::StrFormat("    %s: ACS on its way to the root is unknown (%s)\n",
+                            address.ToString(), explanation.why_unreadable);
   }
-  if (text.empty() && explanation.plan.group && explanation.plan.members.size() > 1) {
+  if (text.empty() && explanation.plan.group) {
     text = "    by the kernel; the ports' registers do not say why\n";
   }
   return text.empty() ? text : "  why together\n" + text;
@@ -57,7 +58,7 @@ std::string PathText(const DevicePath& path) {
     const PathStep& step = path.steps[i];
     const std::string indent(2 * (i + 1), ' ');
     text += absl::StrFormat("    %s%s  %s  %s: %s%s\n", indent, step.address.ToString(), step.id,
-                            step.type, Describe(step.acs), step.merges ? "  <- merges" : "");
+                            step.type, step.words, step.merges ? "  <- merges" : "");
     if (!step.bits.empty() && step.acs.verdict != AcsVerdict::kNotNeeded) {
       text += absl::StrFormat("    %s  ACSCtl: %s\n", indent, step.bits);
     }

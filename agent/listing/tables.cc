@@ -32,6 +32,12 @@ std::vector<const GroupPlan*> Sorted(const Picture& picture, bool all) {
   return groups;
 }
 
+bool IsPlanned(const Plan& plan, const PciAddress& address) {
+  return std::ranges::any_of(plan.groups, [&address](const GroupPlan& group) {
+    return std::ranges::count(group.members, address, &Member::address) > 0;
+  });
+}
+
 std::vector<Member> SortedMembers(const GroupPlan& group) {
   std::vector<Member> members = group.members;
   std::ranges::stable_sort(members, {}, &Member::address);
@@ -86,6 +92,21 @@ std::string Codes(const GroupPlan& group) {
 
 }  // namespace
 
+std::vector<GroupPlan> PlansOfUngrouped(const Picture& picture) {
+  std::vector<GroupPlan> plans;
+  for (const PciDevice& device : picture.facts.devices) {
+    if (device.group || IsPlanned(picture.plan, device.address)) continue;
+    const Role role = device.IsBridge() ? Role::kBridge : Role::kForeign;
+    plans.push_back({.members = {{.address = device.address,
+                                  .vendor = device.vendor,
+                                  .device = device.device,
+                                  .class_code = device.class_code,
+                                  .driver = device.driver,
+                                  .role = role}}});
+  }
+  return plans;
+}
+
 TableRows DeviceRows(const Picture& picture, const ListWish& wish) {
   TableRows rows = {{"GROUP", "ADDRESS", "ID", "CLASS", "DRIVER", "ROLE", "VERDICT", "DEVICE"}};
   if (wish.wide) rows.front().insert(rows.front().end(), {"NUMA", "BELOW", "RESOURCE"});
@@ -97,6 +118,10 @@ TableRows DeviceRows(const Picture& picture, const ListWish& wish) {
     }
     const long bridges = CountBridges(*group);
     if (fold && bridges > 0) rows.push_back(BridgeRow(*group, bridges));
+  }
+  if (!wish.all) return rows;
+  for (const GroupPlan& lone : PlansOfUngrouped(picture)) {
+    rows.push_back(MemberRow(picture, lone, lone.members.front(), wish.wide));
   }
   return rows;
 }

@@ -11,9 +11,13 @@ struct ListWish {
   bool wide = false;  // more columns
 };
 
+// A plan for each function that the node's plan has not: it is in no group and nobody selected it.
+std::vector<GroupPlan> PlansOfUngrouped(const Picture& picture);
+
 // Both by group number, those without a group last; devices of a group by address. The bridges of a
 // group are one row, unless all or wide was asked for.
 TableRows DeviceRows(const Picture& picture, const ListWish& wish);
+// Functions without a group are among the devices with `all`.
 TableRows GroupRows(const Picture& picture, const ListWish& wish);
 // Each unit, with the pods that have it.
 TableRows ResourceRows(const Picture& picture, const ListWish& wish);

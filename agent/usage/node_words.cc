@@ -58,7 +58,8 @@ std::vector<Candidate> SelectorWords(const NodeFacts& facts, const Plan& plan,
     words.Add(absl::StrFormat("group:%d", *group.group), help);
   }
   for (const Resource& resource : plan.resources) {
-    words.Add(resource.name, absl::StrFormat("resource, %d units", resource.units.size()));
+    words.Add(resource.name, absl::StrFormat("resource, %d unit%s", resource.units.size(),
+                                             resource.units.size() == 1 ? "" : "s"));
   }
   return words.Take();
 }

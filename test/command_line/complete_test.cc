@@ -70,7 +70,7 @@ TEST_CASE("files, directories and what is on the node are for others to find", "
   CHECK(KindAt("vfio-agent plan --config ") == "FILE");
   CHECK(KindAt("vfio-agent plan --config=/etc/") == "FILE");
   CHECK(KindAt("vfio-agent kubevirt --diff c") == "FILE");
-  CHECK(KindAt("vfio-agent --root /t") == "DIR");
+  CHECK(KindAt("vfio-agent --root /t") == "PATH");
   CHECK(KindAt("vfio-agent bind ") == "SELECTOR");
   CHECK(KindAt("vfio-agent bind group:1 0000:") == "SELECTOR");
   CHECK(KindAt("vfio-agent plan ").empty());

@@ -86,5 +86,6 @@ else
 fi
 cd "$work/files"
 expect 'vfio-agent plan --config o' one.yaml
+expect 'vfio-agent plan --root o' one.yaml # a snapshot
 echo "$shell: $failed complaints"
 ((failed == 0))

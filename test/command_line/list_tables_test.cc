@@ -62,6 +62,21 @@ TEST_CASE("what nobody selected is listed with all only", "[list]") {
   CHECK(Column(GroupRows(picture, {.all = true}), "GROUP") == Cells{"7", "12"});
 }
 
+TEST_CASE("without IOMMU groups all still lists every function", "[list]") {
+  const Picture picture = PictureOf(Node({Nvme("0000:05:00.0", -1), Bridge("0000:1a:00.0", -1)}));
+  const ListWish all = {.all = true};
+  CHECK(Column(DeviceRows(picture, all), "ADDRESS") == Cells{"0000:05:00.0", "0000:1a:00.0"});
+  CHECK(Column(DeviceRows(picture, all), "GROUP") == Cells{"-", "-"});
+  CHECK(Column(DeviceRows(picture, all), "VERDICT") == Cells{"unselected", "unselected"});
+  CHECK(DeviceRows(picture, {}).size() == 1);
+}
+
+TEST_CASE("a selected function without a group is listed once", "[list]") {
+  const Picture picture = PictureOf(Node({Gpu("0000:04:00.0", -1), Nvme("0000:05:00.0", 3)}));
+  CHECK(Column(DeviceRows(picture, {.all = true}), "ADDRESS") ==
+        Cells{"0000:05:00.0", "0000:04:00.0"});
+}
+
 TEST_CASE("a unit stands with the pods that have it", "[list]") {
   Picture picture = Switched();
   picture.plan.resources.at(0).units.at(0).pods = {

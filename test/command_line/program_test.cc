@@ -45,7 +45,8 @@ TEST_CASE("what is missing or too much ends with 2, and says what", "[usage]") {
       GENERATE(Row{{}, "a command is missing; see `vfio-agent help`"},
                Row{{"config"}, "a command is missing after config"},
                Row{{"explain"}, "explain: SELECTOR is missing; see `vfio-agent help explain`"},
-               Row{{"plan", "--config"}, "--config"},
+               Row{{"plan", "--config"}, "--config wants a value: FILE; see"},
+               Row{{"topology", "--guest"}, "--guest wants a value: libvirt|kubevirt; see"},
                Row{{"plan", "group:1"}, "plan takes no word 'group:1'"},
                Row{{"list", "groups", "devices"}, "list takes no word 'devices' as well"},
                Row{{"plan", "--all=maybe"}, "--all"});

@@ -144,6 +144,8 @@ const std::vector<Case>& KubeletCases() {
        [](Facts& f) { f.kubelet.checkpoint.error = "it is no JSON object"; }},
       {"daemon", State::kWarn, "no agent answers",
        [](Facts& f) { f.agent = absl::NotFoundError("no agent answers"); }},
+      {"daemon", State::kUnknown, "needs root",
+       [](Facts& f) { f.agent = absl::PermissionDeniedError("needs root"); }},
       {"daemon", State::kFail, "nothing within",
        [](Facts& f) { f.agent = absl::DeadlineExceededError("nothing within 3s"); }},
       {"daemon", State::kFail, "cannot read the node",

@@ -116,7 +116,7 @@ TEST_CASE("a port's state is one sentence that names the missing bits", "[iommu]
         "ACS switched off: ReqRedir CmpltRedir missing");
   CHECK(Describe({.verdict = AcsVerdict::kNoAcs, .missing = 0x1d}) ==
         "no ACS capability: SrcValid ReqRedir CmpltRedir UpstreamFwd missing");
-  CHECK(Describe({}) == "ACS unknown: config space not readable (needs CAP_SYS_ADMIN)");
+  CHECK(Describe({}) == "ACS unknown: config space not readable");
   CHECK(Describe({.verdict = AcsVerdict::kEnabled}) == "ACS on: isolates");
   CHECK(Describe({.verdict = AcsVerdict::kNotNeeded}) == "needs no ACS");
   CHECK(Describe({.verdict = AcsVerdict::kQuirk}) == "isolates by a quirk that the kernel knows");

@@ -161,5 +161,23 @@ TEST_CASE("explain: every function of every recorded machine has an answer", "[n
   }
 }
 
+TEST_CASE("explain: of a copy without registers it says so, and asks nobody to be root there",
+          "[node]") {
+  std::string yaml = kSharedPort;
+  for (size_t at = 0; (at = yaml.find("- {address", at)) != std::string::npos; at += 3) {
+    yaml.insert(at + 3, "config: short, ");
+  }
+  const Node node(Node::MachineText{yaml});
+  const ProgramResult result = node.Run({"explain", "03:00.0"});
+  CHECK_THAT(result.out, Catch::Contains("not readable (not in this copy)"));
+  CHECK_THAT(result.out, !Catch::Contains("CAP_SYS_ADMIN") && !Catch::Contains("sudo vfio-agent"));
+}
+
+TEST_CASE("explain: of a single function nothing tells why it is together", "[node]") {
+  const Node node(Node::MachineText{kSharedPort});
+  CHECK_THAT(node.Run({"explain", "00:02.0"}).out, !Catch::Contains("why together"));
+  CHECK_THAT(node.Run({"explain", "03:00.0"}).out, Catch::Contains("  why together\n"));
+}
+
 }  // namespace
 }  // namespace vfio_agent
