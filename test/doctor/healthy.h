@@ -1,6 +1,8 @@
 // A node on which every check of the doctor is content, as facts; tests break one thing at a time.
 #pragma once
 
+#include <catch2/catch.hpp>
+
 #include <string>
 
 #include "agent/doctor/checks.h"
