@@ -130,7 +130,8 @@ TEST_CASE("a kubelet that allows swap, or none at all, is not minded", "[doctor]
 TEST_CASE("what there is no kubelet for is skipped, and not called healthy", "[doctor]") {
   Facts facts = HealthyFacts();
   NoKubeletAtAll(facts);
-  for (const char* check : {"configuration", "checkpoint", "pod resources", "registration"}) {
+  for (const char* check : {"container runtime", "configuration", "resource managers",
+                            "plugin directory", "pod resources", "checkpoint"}) {
     CAPTURE(check);
     CHECK(Answers(facts, check).at(0).state == State::kSkipped);
   }
