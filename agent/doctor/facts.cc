@@ -1,4 +1,5 @@
 #include "agent/doctor/facts.h"
+#include "agent/doctor/looked_for.h"
 
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -20,15 +21,6 @@ namespace vfio_agent {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(3);
-
-constexpr std::array kModules = std::to_array<std::string_view>(
-    {"vfio", "vfio_pci", "vfio_iommu_type1", "iommufd", "nouveau", "nvidia", "nvidia_drm"});
-
-// By the start of what the kernel keeps of a name, 15 characters.
-constexpr std::array kCommands = std::to_array<std::string_view>(
-    {"kubelet", "kubelite", "k3s", "rke2", "hyperkube", "containerd", "crio", "nvidia-persiste",
-     "nv-fabricmanage", "nv-hostengine", "dcgm-exporter", "nvidia-device-p", "nvidia-kubevirt",
-     "vfio-manage", "nvidia-vgpu-mgr", "virt-handler", "virtqemud", "libvirtd"});
 
 View ViewOf(const Tree& tree) {
   if (!tree.is_host()) return View::kCopy;
@@ -113,9 +105,6 @@ void ReadKubelet(const Session& session, const Tree* files, DoctorFacts& facts) 
 
 }  // namespace
 
-std::span<const std::string_view> DoctorModules() { return kModules; }
-std::span<const std::string_view> DoctorCommands() { return kCommands; }
-
 DoctorFacts TakeDoctorFacts(Session& session) {
   const Tree& tree = session.tree();
   DoctorFacts facts{.view = ViewOf(tree),
@@ -124,13 +113,13 @@ DoctorFacts TakeDoctorFacts(Session& session) {
   TakePicture(session, facts);
   facts.firmware = ReadFirmwareFacts(tree);
   facts.memory = ReadMemoryFacts(tree);
-  facts.processes = ReadHostProcesses(tree, kCommands);
+  facts.processes = ReadHostProcesses(tree, DoctorCommands());
   const absl::StatusOr<std::string> line = tree.ReadText(kCommandLine, size_t{64} * 1024);
   if (line.ok()) facts.command_line = Printable(*line, size_t{64} * 1024);
   const std::optional<Tree> root = KubeletRoot(facts.view, FindKubelet(facts.processes));
   const Tree* const own = facts.view == View::kPod ? nullptr : &tree;
-  facts.modules =
-      ReadHostModules(tree, own == nullptr && root ? &*root : own, facts.command_line, kModules);
+  facts.modules = ReadHostModules(tree, own == nullptr && root ? &*root : own, facts.command_line,
+                                  DoctorModules());
   // The kubelet's own files are for root; a copy's are as they are.
   const bool may_look = facts.view == View::kCopy || ::geteuid() == 0;
   ReadKubelet(session, root ? &*root : may_look ? own : nullptr, facts);

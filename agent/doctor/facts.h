@@ -89,8 +89,4 @@ struct DoctorFacts {
 // Reads everything; takes a few seconds at most where the kubelet or the daemon does not answer.
 DoctorFacts TakeDoctorFacts(Session& session);
 
-// The modules and the commands that the checks know.
-std::span<const std::string_view> DoctorModules();
-std::span<const std::string_view> DoctorCommands();
-
 }  // namespace vfio_agent

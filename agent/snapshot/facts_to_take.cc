@@ -5,6 +5,7 @@
 #include "agent/config/settings.h"
 #include "agent/doctor/facts.h"
 #include "agent/doctor/kubelet_facts.h"
+#include "agent/doctor/looked_for.h"
 #include "sysfs/config_space.h"
 #include "sysfs/module_facts.h"
 #include "sysfs/node_facts.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "agent/doctor/facts.h"
+#include "agent/doctor/looked_for.h"
 #include "agent/snapshot/mask_text.h"
 #include "sysfs/process_use.h"
 

@@ -9,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "agent/doctor/facts.h"
+#include "agent/doctor/looked_for.h"
 #include "agent/work/journal.h"
 #include "sysfs/host_modules.h"
 #include "sysfs/proc_text.h"

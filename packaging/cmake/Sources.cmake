@@ -41,7 +41,7 @@ vfio_agent_library(agent
           doctor/checks_agent.cc doctor/checks_devices.cc doctor/checks_host.cc
           doctor/checks_kubelet.cc doctor/checks_machine.cc doctor/checks_modules.cc
           doctor/diagnosis.cc doctor/facts.cc doctor/kubelet_config.cc doctor/kubelet_facts.cc
-          doctor/kubelet_saved.cc doctor/report.cc
+          doctor/kubelet_saved.cc doctor/looked_for.cc doctor/report.cc
           explain/document.cc explain/explanation.cc explain/text.cc explain/words.cc
           kubevirt/diff.cc kubevirt/file.cc kubevirt/kubevirt.cc kubevirt/machine.cc
           kubevirt/text.cc
