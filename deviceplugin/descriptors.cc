@@ -17,11 +17,18 @@ std::string Join(const std::string& scope, const std::string& name) {
   return scope.empty() ? name : scope + "." + name;
 }
 
-void AddList(const std::string& full_name, const outline::List& list, Symbols& symbols) {
+void AddService(const std::string& scope, const outline::List& service, Symbols& symbols) {
+  const std::string full_name = Join(scope, service.name());
   symbols.push_back(full_name);
-  for (const outline::Named& member : list.member()) {
-    symbols.push_back(Join(full_name, member.name()));
+  for (const outline::Named& method : service.member()) {
+    symbols.push_back(Join(full_name, method.name()));
   }
+}
+
+// As in C++, an enum's values stand beside it and not in it.
+void AddEnum(const std::string& scope, const outline::List& list, Symbols& symbols) {
+  symbols.push_back(Join(scope, list.name()));
+  for (const outline::Named& value : list.member()) symbols.push_back(Join(scope, value.name()));
 }
 
 void AddMessage(const std::string& scope, const outline::Message& message, Symbols& symbols) {
@@ -31,7 +38,7 @@ void AddMessage(const std::string& scope, const outline::Message& message, Symbo
     symbols.push_back(Join(full_name, field.name()));
   }
   for (const outline::List& list : message.enum_type()) {
-    AddList(Join(full_name, list.name()), list, symbols);
+    AddEnum(full_name, list, symbols);
   }
   for (const outline::Message& nested : message.nested_type()) {
     AddMessage(full_name, nested, symbols);
@@ -57,11 +64,11 @@ Descriptors::Descriptors(std::string_view file_set) {
       AddMessage(file.package(), message, symbols);
     }
     for (const outline::List& list : file.enum_type()) {
-      AddList(Join(file.package(), list.name()), list, symbols);
+      AddEnum(file.package(), list, symbols);
     }
     for (const outline::List& service : file.service()) {
       services_.push_back(Join(file.package(), service.name()));
-      AddList(services_.back(), service, symbols);
+      AddService(file.package(), service, symbols);
     }
     for (const std::string& symbol : symbols) names_[symbol] = file.name();
     files_[file.name()] = bytes;

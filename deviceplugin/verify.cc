@@ -7,6 +7,7 @@
 #include "iommu/code.h"
 #include "iommu/planning.h"
 #include "sysfs/paths.h"
+#include "sysfs/status.h"
 #include "sysfs/tree.h"
 
 namespace vfio_agent {
@@ -40,9 +41,14 @@ absl::Status VerifyDriver(const TreeDir& device, const OfferedUnit& unit,
 absl::Status VerifyGroup(const TreeDir& device, const OfferedUnit& unit,
                          const std::string& member) {
   const auto group = device.ReadLinkName("iommu_group");
-  if (!group.ok()) {
+  if (absl::IsNotFound(group.status())) {
     return Changed(unit, Code::kGroupChanged,
                    absl::StrFormat("%s is in no IOMMU group now", member));
+  }
+  if (!group.ok()) {
+    return Changed(unit, Code::kGroupChanged,
+                   absl::StrFormat("the IOMMU group of %s cannot be read: %s", member,
+                                   Message(group.status())));
   }
   if (*group == absl::StrFormat("%d", unit.group)) return absl::OkStatus();
   return Changed(
@@ -53,8 +59,12 @@ absl::Status VerifyGroup(const TreeDir& device, const OfferedUnit& unit,
 // Its directory is opened once for both links.
 absl::Status VerifyMember(const Tree& tree, const OfferedUnit& unit, const std::string& member) {
   const auto device = TreeDir::Open(tree, absl::StrFormat("%s/%s", kDevicesDir, member));
-  if (!device.ok()) {
+  if (absl::IsNotFound(device.status())) {
     return Changed(unit, Code::kDeviceGone, absl::StrFormat("%s is not on the bus", member));
+  }
+  if (!device.ok()) {
+    return Changed(unit, Code::kDeviceGone,
+                   absl::StrFormat("%s cannot be read: %s", member, Message(device.status())));
   }
   const absl::Status status = VerifyGroup(*device, unit, member);
   return status.ok() ? VerifyDriver(*device, unit, member) : status;

@@ -22,7 +22,8 @@ absl::StatusOr<Settings> SettingsOf(const Invocation& invocation) {
     if (settings.ok()) return settings;
   }
   // A daemon keeps the configuration that it has while the file is broken. A probe that failed for
-  // that would have it killed, and the next one could not start.
+  // that would have it killed, and the next one could not start. The manifests name stateDir in the
+  // environment, so that there the file's does not count either.
   return MakeSettings({.flags = invocation.flags, .file = {}, .file_name = {}});
 }
 

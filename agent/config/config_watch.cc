@@ -23,11 +23,19 @@ constexpr uint32_t kDirectoryGone = IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED |
 // The kubelet's own names in a ConfigMap's directory all begin so.
 bool IsKubelets(std::string_view name) { return name.starts_with(".."); }
 
+bool IsReadOnce(const std::string& file) {
+  std::error_code error;
+  const auto type = std::filesystem::status(file, error).type();
+  return type == std::filesystem::file_type::fifo || type == std::filesystem::file_type::socket ||
+         type == std::filesystem::file_type::character;
+}
+
 }  // namespace
 
 ConfigWatch::ConfigWatch(std::string file, std::optional<size_t> in_force)
     : file_(std::move(file)),
-      inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
+      once_(IsReadOnce(file_)),
+      inotify_(once_ ? -1 : ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
       tried_{.text = in_force, .error = in_force ? 0 : ENOENT},
       seen_(tried_) {
   Watch();
@@ -42,7 +50,8 @@ void ConfigWatch::Watch() {
 ConfigWatch::Seen ConfigWatch::Read() const {
   const absl::StatusOr<std::string> text = ReadConfigText(file_);
   if (!text.ok()) return {.error = ErrnoOf(text.status())};
-  return {.text = FingerprintOf(*text)};
+  return {.text = FingerprintOf(*text),
+          .empty = text->find_first_not_of(" \t\r\n") == std::string::npos};
 }
 
 void ConfigWatch::Drain(absl::Time now) {
@@ -65,6 +74,7 @@ void ConfigWatch::Drain(absl::Time now) {
 }
 
 void ConfigWatch::Look(absl::Time now) {
+  if (once_) return;
   Watch();
   Note(Read(), now);
 }
@@ -86,11 +96,12 @@ ConfigWatch::Found ConfigWatch::Check(absl::Time now) {
   Note(Read(), now);
   if (seen_ == tried_ || seen_ != before) return Found::kNothing;
   due_ = absl::InfiniteFuture();
-  if (seen_.text) return Found::kNew;
+  if (seen_.text) return seen_.empty ? Found::kEmpty : Found::kNew;
   return seen_.error == ENOENT ? Found::kGone : Found::kUnreadable;
 }
 
 void ConfigWatch::Tried() {
+  if (once_) return;
   tried_ = seen_ = Read();
   due_ = absl::InfiniteFuture();
 }

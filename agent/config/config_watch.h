@@ -12,7 +12,8 @@ namespace vfio_agent {
 // Watches the file's directory, not the file: an editor puts a new one in its place, and of a
 // mounted ConfigMap the kubelet renames only the link "..data" that the file's own link leads
 // through. A text counts once it has been the same for a moment, so that one that is half written
-// does not; and once only, whatever came of it. Times come from outside. One thread.
+// does not; and once only, whatever came of it. What is no file, such as a pipe, never changes.
+// Times come from outside. One thread.
 class ConfigWatch {
  public:
   // `in_force`: the fingerprint of the text that was read at the start; nullopt: there was no file.
@@ -28,7 +29,9 @@ class ConfigWatch {
 
   // When Check() is to be called.
   absl::Time due() const { return due_; }
-  enum class Found { kNothing, kNew, kGone, kUnreadable };
+  // kEmpty: a text of nothing but blanks. It would mean the built-in defaults, and is what a file
+  // is for a moment, or for good on a full disk, when it is written anew.
+  enum class Found { kNothing, kNew, kEmpty, kGone, kUnreadable };
   Found Check(absl::Time now);
 
   // What was read last, with whatever success, is not new any more.
@@ -40,12 +43,16 @@ class ConfigWatch {
   struct Seen {
     std::optional<size_t> text;
     int error = 0;
-    bool operator==(const Seen&) const = default;
+    bool empty = false;
+    bool operator==(const Seen& other) const {  // `empty` follows from the text
+      return text == other.text && error == other.error;
+    }
   };
   void Note(const Seen& seen, absl::Time now);
   Seen Read() const;
 
   std::string file_;
+  bool once_ = false;  // it is no file, a pipe say: its text can be read once, and was
   Fd inotify_;
   int watched_ = -1;  // inotify's number for the directory; -1: it is not there, or was replaced
   Seen tried_;

@@ -31,8 +31,6 @@
 
 namespace vfio_agent {
 
-Jobs::Limits LimitsOf(const Settings& settings);
-
 class Agent {
  public:
   explicit Agent(Session& session);

@@ -1,4 +1,5 @@
 // The part of Agent that takes on another configuration.
+#include "absl/strings/str_format.h"
 #include "agent/daemon/agent.h"
 #include "agent/daemon/report.h"
 #include "agent/log.h"
@@ -7,27 +8,29 @@
 
 namespace vfio_agent {
 
-Jobs::Limits LimitsOf(const Settings& settings) {
-  return {.step = settings.unbind_timeout, .node = settings.node_timeout};
-}
-
 void Agent::CheckConfig(absl::Time now) {
   switch (config_watch_.Check(now)) {
     case ConfigWatch::Found::kNothing:
       return;
     case ConfigWatch::Found::kNew:
       return Reload(false);
+    case ConfigWatch::Found::kEmpty:
+      return ConfigLost("the file is empty");
     case ConfigWatch::Found::kGone:
-      // Nobody asks for the built-in defaults by losing a file; SIGHUP does.
       return ConfigLost("the file has gone");
     case ConfigWatch::Found::kUnreadable:
       return ConfigLost("the file cannot be read");
   }
 }
 
+// Nobody asks for the built-in defaults by losing a file or its text; SIGHUP does.
 void Agent::ConfigLost(const std::string& why) {
-  const absl::Status status = ReadConfigText(session_.invocation().config_file).status();
-  if (status.ok()) return Reload(false);  // it is back
+  const std::string& file = session_.invocation().config_file;
+  absl::Status status = ReadConfigText(file).status();
+  if (status.ok()) {
+    status = absl::InvalidArgumentError(
+        absl::StrFormat("%s: nothing is in it, which would mean the built-in configuration", file));
+  }
   config_watch_.Tried();
   book_.ConfigRead(false);
   Say(ConfigRejected(status, why));

@@ -26,7 +26,7 @@ void Outlets::Open(const Settings& settings) {
 
 void Outlets::OpenStatus(const std::string& state_dir) {
   const auto path = SocketPath(state_dir, kStatusSocket);
-  if (!path.ok()) return Add("no status socket: " + Message(path.status()));
+  if (!path.ok()) return AddNoStatus(path.status());
   auto server = StatusServer::Start(
       *path, {.status = [this] { return book_.Newest(); },
               .alive = [this] { return book_.Ailment(MonotonicNow()).empty(); },
@@ -36,7 +36,7 @@ void Outlets::OpenStatus(const std::string& state_dir) {
                                         peer.pid, peer.uid));
                     wake_();
                   }});
-  if (!server.ok()) return Add("no status socket: " + Message(server.status()));
+  if (!server.ok()) return AddNoStatus(server.status());
   status_ = *std::move(server);
 }
 
@@ -51,6 +51,14 @@ absl::Status Outlets::OpenMetrics(const std::string& listen) {
     Add(absl::StrFormat("metrics are served on %s, port %d", listen, metrics_->port()));
   }
   return absl::OkStatus();
+}
+
+void Outlets::AddNoStatus(const absl::Status& status) {
+  Add(
+      absl::StrFormat("no status socket: %s; `status` and `release` do not find this agent, and a "
+                      "probe that asks `health` has it restarted: make stateDir writable, its path "
+                      "shorter",
+                      Message(status)));
 }
 
 void Outlets::Add(std::string note) {

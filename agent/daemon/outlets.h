@@ -33,6 +33,7 @@ class Outlets {
   std::vector<std::string> TakeNotes() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  void AddNoStatus(const absl::Status& status);
   void Add(std::string note) ABSL_LOCKS_EXCLUDED(mutex_);
   void OpenStatus(const std::string& state_dir);
   absl::Status OpenMetrics(const std::string& listen);

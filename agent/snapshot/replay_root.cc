@@ -63,7 +63,7 @@ class OwnPlace {
     return absl::OkStatus();
   }
 
-  absl::Status Unpack(const std::string& file) {
+  absl::Status Unpack(const std::string& file) const {
     if (::mkdir(unpacked().c_str(), 0700) != 0) {
       return ErrnoStatus(absl::StrFormat("mkdir %s", unpacked()));
     }
@@ -131,6 +131,31 @@ int RunInChild(const std::function<int()>& run) {
   ::_exit(std::cout || exit_code != kExitDone ? exit_code : kExitFailed);
 }
 
+int TellRoot(const absl::Status& status, std::string_view what, int exit_code) {
+  PrintError(absl::StrFormat("%s: %s", what, Message(status)));
+  return exit_code;
+}
+
+// In the child.
+int RunOnRoot(bool archive, const OwnPlace& place, Invocation& invocation,
+              const std::function<int()>& run) {
+  const std::string named = "--root: " + invocation.root;
+  if (archive) {
+    const absl::Status status = place.Unpack(invocation.root);
+    if (!status.ok()) return TellRoot(status, "--root", kExitFailed);
+    invocation.root = place.unpacked();
+  }
+  const absl::StatusOr<std::vector<std::string>> notes =
+      CopyOwnFiles(invocation.root, place.path());
+  if (!notes.ok()) {
+    const bool config = absl::IsInvalidArgument(notes.status());
+    return TellRoot(notes.status(), named, config ? kExitUsage : kExitFailed);
+  }
+  for (const std::string& note : *notes) PrintError(absl::StrFormat("%s: %s", named, note));
+  worked_on = UseOwnFiles(place.path(), invocation);
+  return run();
+}
+
 }  // namespace
 
 std::optional<WorkedOn> WorkedSnapshot() { return worked_on; }
@@ -140,26 +165,10 @@ int WithRoot(Invocation& invocation, const std::function<int()>& run) {
   const bool archive = IsFile(invocation.root);
   if (!archive && !IsSnapshot(invocation.root)) return run();
   OwnPlace place;
-  absl::Status status = place.Make();
-  if (status.ok() && archive) status = place.Unpack(invocation.root);
-  if (!status.ok()) {
-    PrintError("--root: " + Message(status));
-    return kExitFailed;
-  }
-  const std::string named = "--root: " + invocation.root;
-  if (archive) invocation.root = place.unpacked();
-  const absl::StatusOr<std::vector<std::string>> notes =
-      CopyOwnFiles(invocation.root, place.path());
-  if (!notes.ok()) {
-    PrintError(absl::StrFormat("%s: %s", named, Message(notes.status())));
-    return absl::IsInvalidArgument(notes.status()) ? kExitUsage : kExitFailed;
-  }
-  for (const std::string& note : *notes) PrintError(absl::StrFormat("%s: %s", named, note));
-  const WorkedOn worked = UseOwnFiles(place.path(), invocation);
-  return RunInChild([&] {
-    worked_on = worked;
-    return run();
-  });
+  const absl::Status made = place.Make();
+  if (!made.ok()) return TellRoot(made, "--root", kExitFailed);
+  // The child unpacks too: what ends it in the middle of that leaves its place to this process.
+  return RunInChild([&] { return RunOnRoot(archive, place, invocation, run); });
 }
 
 }  // namespace vfio_agent

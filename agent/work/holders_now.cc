@@ -28,7 +28,7 @@ bool HolderCanBeTheCause(Code code) {
 }  // namespace
 
 std::string HoldersNow(const Tree& tree, const JobEvent& failed, UseReader& reader) {
-  if (!HolderCanBeTheCause(failed.code)) return "";
+  if (failed.status.ok() || failed.cut_off || !HolderCanBeTheCause(failed.code)) return "";
   ConfigReader config(tree);
   const absl::StatusOr<NodeFacts> facts = TakeNodeFacts(tree, config, {});
   if (!facts.ok()) return "";

@@ -107,6 +107,7 @@ struct Jobs::Running {
   Fd reports;
   absl::Time started;
   absl::Time step_started;
+  absl::Duration limit;  // of that step
   Report last;
   enum class Phase { kAtWork, kTimedOut, kStuck } phase = Phase::kAtWork;
   absl::Time phase_ends;  // kTimedOut: when it counts as stuck
@@ -118,6 +119,10 @@ struct Jobs::Running {
     return last.step < job.actions.size() ? ToShell(job.actions[last.step]) : "";
   }
 };
+
+Jobs::Limits LimitsOf(const Settings& settings) {
+  return {.step = settings.unbind_timeout, .node = settings.node_timeout};
+}
 
 Jobs::Jobs(std::string root, std::string state_dir, Journal journal, Limits limits)
     : root_(std::move(root)),
@@ -146,7 +151,8 @@ absl::Status Jobs::Start(Job job, absl::Time now) {
                                                    .pid = pid,
                                                    .reports = std::move(read_end),
                                                    .started = now,
-                                                   .step_started = now});
+                                                   .step_started = now,
+                                                   .limit = limits_.step});
   epoll_event event = {.events = EPOLLIN, .data = {.u64 = 0}};
   // The pipe's end of file comes with the child's end, so the pipe alone tells both.
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, running->reports.get(), &event) != 0) {
@@ -184,7 +190,7 @@ absl::Time Jobs::NextDeadline() const {
   for (const auto& entry : running_) {
     const Running& running = *entry.second;
     if (running.phase == Running::Phase::kAtWork) {
-      next = std::min(next, running.step_started + limits_.step);
+      next = std::min(next, running.step_started + running.limit);
     } else if (running.phase == Running::Phase::kTimedOut) {
       next = std::min(next, running.phase_ends);
     }
@@ -199,6 +205,7 @@ void Jobs::ReadReports(Running& running, absl::Time now) {
     if (n == static_cast<ssize_t>(sizeof report)) {
       running.last = report;
       running.step_started = now;
+      running.limit = limits_.step;
       continue;
     }
     if (n < 0 && errno == EINTR) continue;
@@ -236,7 +243,7 @@ JobEvent Jobs::Finish(Running& running, absl::Time now) {
 // First a SIGKILL, which ends it where the kernel lets it; inside an unbind it does nothing.
 void Jobs::CheckDeadline(Running& running, absl::Time now, std::vector<JobEvent>& events) {
   using Phase = Running::Phase;
-  if (running.phase == Phase::kAtWork && now >= running.step_started + limits_.step) {
+  if (running.phase == Phase::kAtWork && now >= running.step_started + running.limit) {
     running.phase = Phase::kTimedOut;
     running.phase_ends = now + kKillTime;
   } else if (running.phase == Phase::kTimedOut && now >= running.phase_ends) {
@@ -259,7 +266,7 @@ void Jobs::CheckDeadline(Running& running, absl::Time now, std::vector<JobEvent>
     event.remedy = "the kernel does not return from this write: see stack, `dmesg | tail`";
   }
   event.status = absl::DeadlineExceededError(
-      absl::StrFormat("the kernel did not answer within %s%s", absl::FormatDuration(limits_.step),
+      absl::StrFormat("the kernel did not answer within %s%s", absl::FormatDuration(running.limit),
                       stuck ? ", and SIGKILL does not end the child" : ""));
   events.push_back(std::move(event));
 }

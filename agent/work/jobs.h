@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "agent/config/settings.h"
 #include "agent/work/job.h"
 #include "agent/work/journal.h"
 #include "iommu/code.h"
@@ -58,7 +59,7 @@ class Jobs {
   // at work on it.
   absl::Status Start(Job job, absl::Time now);
 
-  // For steps that begin from now on.
+  // For steps that begin from now on; one that is under way has the limit that it began with.
   void SetLimits(Limits limits) { limits_ = limits; }
 
   bool Has(int group) const { return running_.contains(group); }
@@ -86,5 +87,7 @@ class Jobs {
   Fd epoll_;
   std::map<int, std::unique_ptr<Running>> running_;  // by group
 };
+
+Jobs::Limits LimitsOf(const Settings& settings);
 
 }  // namespace vfio_agent

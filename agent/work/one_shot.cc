@@ -70,8 +70,7 @@ std::string ProgressText(const Progress& progress) {
 
 std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session) {
   const Settings& settings = session.settings();
-  Jobs jobs(session.tree().root(), settings.state_dir, session.OpenJournal(),
-            {.step = settings.unbind_timeout, .node = settings.node_timeout});
+  Jobs jobs(session.tree().root(), settings.state_dir, session.OpenJournal(), LimitsOf(settings));
   std::vector<JobEvent> events;
   if (IsCopy(session.tree())) {
     for (const Job& job : list) events.push_back(OnCopy(job, session.tree().root()));

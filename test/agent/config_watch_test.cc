@@ -2,6 +2,7 @@
 #include "agent/config/config_watch.h"
 
 #include <poll.h>
+#include <sys/stat.h>
 
 #include <catch2/catch.hpp>
 
@@ -57,6 +58,36 @@ TEST_CASE(
   mount.Put("a: 2\n");                         // another file with the same text
   CHECK(watched.Told());
   CHECK(watched.Settle() == Found::kNothing);
+}
+
+TEST_CASE("a text that is gone is no new configuration, one that was never there is none either",
+          "[config]") {
+  const ScratchDir dir;
+  const std::string file = dir.Write("config.yaml", "mode: container\n");
+  Watched watched(file);
+  dir.Write("config.yaml", GENERATE("", " \n\n"));
+  REQUIRE(watched.Told());
+  CHECK(watched.Settle() == Found::kEmpty);
+  watched.watch.Tried();
+  CHECK(watched.Settle() == Found::kNothing);
+  Watched empty(file);  // empty from the start: that is in force
+  empty.watch.Look(empty.now);
+  CHECK(empty.Settle() == Found::kNothing);
+  dir.Write("config.yaml", "mode: container\n");
+  REQUIRE(watched.Told());
+  CHECK(watched.Settle() == Found::kNew);
+}
+
+TEST_CASE("a pipe's text was read and stays in force, also when it is looked at again",
+          "[config]") {
+  const ScratchDir dir;
+  const std::string pipe = dir.path() + "/pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  ConfigWatch watch(pipe, FingerprintOf("mode: container\n"));
+  CHECK(watch.fd() == -1);
+  watch.Look(kStart);  // nobody writes to it: a read would find it empty, or wait
+  watch.Tried();
+  CHECK(watch.due() == absl::InfiniteFuture());
 }
 
 TEST_CASE("a file that is replaced by a rename, or written in place, is noticed", "[config]") {

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "agent/work/jobs.h"
+#include "sysfs/clock.h"
 #include "test/agent/program.h"
 #include "test/support/facts.h"
 #include "test/support/fake_tree.h"
@@ -64,6 +66,19 @@ TEST_CASE("a job without steps only closes its records", "[agent]") {
   CHECK(plan.Run().outcome.status.ok());
   std::vector<Journal::Unreadable> unreadable;
   CHECK(plan.journal.Read(unreadable)->begin()->second.IsTaken());
+}
+
+TEST_CASE("a step keeps the limit that it began with, whatever the configuration says by now",
+          "[agent]") {
+  const FakeTree fake;
+  const ScratchDir dir;
+  Jobs jobs(fake.root().string(), dir.path(), Journal(dir.path(), "boot"),
+            {.step = absl::Minutes(1), .node = absl::Seconds(2)});
+  const absl::Time now = MonotonicNow();
+  REQUIRE(jobs.Start({.group = 17, .actions = {AwaitNode{17}}}, now).ok());
+  jobs.SetLimits({.step = absl::Milliseconds(10), .node = absl::Milliseconds(10)});
+  CHECK(jobs.NextDeadline() > now + absl::Seconds(30));
+  CHECK(jobs.Poll(now + absl::Milliseconds(20)).empty());
 }
 
 }  // namespace

@@ -206,7 +206,10 @@ TEST_CASE("health answers while silent connections fill the port of the metrics"
   INFO(watched.daemon.Log());
   const int port = PortOf(watched.daemon);
   std::vector<Fd> silent;
-  for (int i = 0; i < 64; ++i) silent.push_back(ConnectTo(port));
+  for (int i = 0; i < 64; ++i) {
+    silent.push_back(ConnectTo(port));
+    REQUIRE(silent.back().valid());
+  }
   const ProgramResult result = watched.node.Run({"health"});
   CHECK(result.exit_code == 0);
   CHECK(result.out == "ok\n");
@@ -226,14 +229,9 @@ TEST_CASE("health is about the daemon: a broken configuration file does not coun
     CHECK(watched.node.Run({"status", "--config", file}).exit_code == 2);
     CHECK(watched.node.Run({"health", "--config", file}).exit_code == 0);
   }
+  std::ofstream(file) << "stateDir: /elsewhere\n";  // what a flag or the environment names counts
+  CHECK(watched.node.Run({"health", "--config", file}).exit_code == 0);
   CHECK(watched.node.Run({"health", "--resync", "never"}).exit_code == 2);
-}
-
-TEST_CASE("health of a node without a daemon fails and names the socket", "[node]") {
-  const Node node("hgx-8gpu");
-  const ProgramResult result = node.Run({"health"});
-  CHECK(result.exit_code == 1);
-  CHECK_THAT(result.err, Catch::Contains(node.state_dir() + "/status.sock"));
 }
 
 TEST_CASE("a port that is taken costs the metrics and nothing else", "[node][grpc]") {
@@ -259,7 +257,7 @@ TEST_CASE("status of a node without a daemon names the socket and fails", "[node
 TEST_CASE("the status socket is for root alone, and turns others away whatever its mode",
           "[node][grpc]") {
   if (::geteuid() != 0) {
-    WARN("only root can be somebody else");
+    WARN("skipped: only root can be somebody else");
     return;
   }
   const Watched watched{std::vector<std::string>()};

@@ -83,7 +83,8 @@ TEST_CASE("an agent that waits answers its probes: alive, not ready, and for who
   const int port = std::atoi(line.c_str() + line.rfind("port ") + 5);
   INFO(second.Log());
   CHECK(HttpGet(port, "/healthz").code == 200);
-  CHECK(Eventually([&] { return !HttpGet(port, "/readyz").body.empty(); }, kLong));
+  CHECK(Eventually(
+      [&] { return HttpGet(port, "/readyz").body.find("waits for") != std::string::npos; }, kLong));
   const HttpAnswer ready = HttpGet(port, "/readyz");
   CHECK(ready.code == 503);
   CHECK_THAT(ready.body, Catch::Contains(absl::StrFormat("waits for the daemon with process "

@@ -86,7 +86,10 @@ TEST_CASE("a configuration may come from a pipe whose writer takes its time", "[
 }
 
 TEST_CASE("who may not ask the daemon is told to be root", "[usage]") {
-  if (::geteuid() != 0) return;
+  if (::geteuid() != 0) {
+    WARN("skipped: only root can be somebody else");
+    return;
+  }
   const ScratchDir dir;  // for its owner only
   REQUIRE(::chmod(dir.path().c_str(), 0700) == 0);
   const ProgramResult result =
@@ -102,6 +105,13 @@ TEST_CASE("a resource that is misspelt gets a suggestion", "[usage]") {
   CHECK(result.exit_code == 2);
   CHECK_THAT(result.err,
              Catch::Contains("fits no group of this node; did you mean '" + std::string(kH100)));
+}
+
+TEST_CASE("health of a node without a daemon fails and names the socket", "[usage]") {
+  const ScratchDir dir;
+  const ProgramResult result = RunAgent({"health", "--state-dir", dir.path()});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err, Catch::Contains(dir.path() + "/status.sock"));
 }
 
 }  // namespace

@@ -154,7 +154,8 @@ TEST_CASE("reflection answers each request of a stream in its order", "[grpc]") 
   CHECK(stream->Finish().ok());
 }
 
-TEST_CASE("every service, method, message, field and enum is found in its file", "[deviceplugin]") {
+TEST_CASE("every service, method, message, field, enum and value is found in its file",
+          "[deviceplugin]") {
   const Descriptors descriptors{ServedFiles()};
   CHECK(descriptors.services() ==
         std::vector<std::string>{"grpc.health.v1.Health",
@@ -177,12 +178,14 @@ TEST_CASE("every service, method, message, field and enum is found in its file",
   for (const char* symbol :
        {"grpc.health.v1.Health", "grpc.health.v1.Health.Check",
         "grpc.health.v1.HealthCheckResponse", "grpc.health.v1.HealthCheckResponse.status",
-        "grpc.health.v1.HealthCheckResponse.ServingStatus"}) {
+        "grpc.health.v1.HealthCheckResponse.ServingStatus",
+        "grpc.health.v1.HealthCheckResponse.SERVING"}) {
     CAPTURE(symbol);
     CHECK(file_of(symbol) == health_file);
   }
   CHECK(file_of("vfio_agent.status.v1.Unit.pods") != health_file);
-  for (const char* symbol : {"", "grpc.health.v1", "v1beta1.DevicePlugin"}) {
+  for (const char* symbol : {"", "grpc.health.v1", "v1beta1.DevicePlugin",
+                             "grpc.health.v1.HealthCheckResponse.ServingStatus.SERVING"}) {
     CHECK(file_of(symbol) == "none");
   }
 }

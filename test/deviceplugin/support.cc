@@ -59,9 +59,10 @@ void UnitTree::SetDriver(const std::string& address, const std::string& driver) 
   if (!driver.empty()) Link(path, "../../../../bus/pci/drivers/" + driver);
 }
 
-void UnitTree::SetGroup(const std::string& address, int group) {
-  Link(absl::StrFormat("sys/bus/pci/devices/%s/iommu_group", address),
-       absl::StrFormat("../../../../kernel/iommu_groups/%d", group));
+void UnitTree::SetGroup(const std::string& address, std::optional<int> group) {
+  const std::string link = absl::StrFormat("sys/bus/pci/devices/%s/iommu_group", address);
+  if (group) return Link(link, absl::StrFormat("../../../../kernel/iommu_groups/%d", *group));
+  fs::remove(fs::path(dir_.path()) / link);
 }
 
 void UnitTree::RemoveNode(const std::string& node) { fs::remove(dir_.path() + node); }

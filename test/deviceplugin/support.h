@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ class UnitTree {
   void Add(const OfferedUnit& unit);
   void AddAll(const Offer& offer);
   void SetDriver(const std::string& address, const std::string& driver);  // "": none
-  void SetGroup(const std::string& address, int group);
+  void SetGroup(const std::string& address, std::optional<int> group);
   void RemoveNode(const std::string& node);
   void AddNode(const std::string& node);
   const Tree& tree() const { return tree_; }

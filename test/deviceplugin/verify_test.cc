@@ -48,6 +48,10 @@ TEST_CASE("R38: whatever has changed since fails with its name", "[deviceplugin]
     CHECK(Verify(node) ==
           "0000:11:00.0: group-changed: 0000:11:00.1 is in IOMMU group 31 now, was in 27");
   }
+  SECTION("no group any more") {
+    node.SetGroup("0000:11:00.1", std::nullopt);
+    CHECK(Verify(node) == "0000:11:00.0: group-changed: 0000:11:00.1 is in no IOMMU group now");
+  }
   SECTION("the group node") {
     node.RemoveNode("/dev/vfio/27");
     CHECK(Verify(node) == "0000:11:00.0: node-missing: the device node /dev/vfio/27 is missing");

@@ -112,6 +112,9 @@ class Rules:
         spec = daemon_set["spec"]
         pod = spec["template"]["spec"]
         container = pod["containers"][0]
+        # The daemon's socket is there, and the probes ask there, whatever the file is changed to.
+        state_dir = by_name(container["env"])["VFIO_AGENT_STATE_DIR"]["value"]
+        self.assertIn(state_dir, [mount["mountPath"] for mount in container["volumeMounts"]])
         labels = spec["template"]["metadata"]["labels"]
         self.assertLessEqual(spec["selector"]["matchLabels"].items(), labels.items())
         self.assertEqual(spec["updateStrategy"]["rollingUpdate"], {"maxUnavailable": 1, "maxSurge": 0})

@@ -13,7 +13,7 @@ constexpr absl::Duration kLong = absl::Seconds(30);
 
 bool IsRoot() {
   if ((PermittedRights() & kAgentRights) == kAgentRights) return true;
-  WARN("only root has something to drop");
+  WARN("skipped: only root has something to drop");
   return false;
 }
 

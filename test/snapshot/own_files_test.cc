@@ -39,7 +39,8 @@ TarMember ConfigMember(const std::string& text) {
 TEST_CASE("what is written for a snapshot stays out of where its links lead", "[snapshot]") {
   const ScratchDir dir, victim;
   const std::string file = Archive(dir, ConfigMember("mode: vm-passthrough\n"), victim.path());
-  const auto write = [](Invocation& invocation) {
+  const auto write = [&dir](Invocation& invocation) {  // in a child
+    std::ofstream(dir.path() + "/root") << invocation.root;
     std::ofstream(invocation.flags.at("state-dir") + "/agent.lock") << "1\n";
     return fs::exists(invocation.flags.at("state-dir") + "/agent.lock") ? kExitDone : kExitFailed;
   };
@@ -47,7 +48,10 @@ TEST_CASE("what is written for a snapshot stays out of where its links lead", "[
   packed.root = file;
   CHECK(WithRoot(packed, [&] { return write(packed); }) == kExitDone);
   CHECK(fs::is_empty(victim.path()));
-  CHECK_FALSE(fs::exists(packed.root));  // what was unpacked
+  std::string unpacked_to;
+  REQUIRE(std::ifstream(dir.path() + "/root") >> unpacked_to);
+  CHECK(unpacked_to != file);
+  CHECK_FALSE(fs::exists(unpacked_to));
 
   const ScratchDir place;
   std::ofstream(place.path() + "/vfio-agent-snapshot.json") << "{}\n";

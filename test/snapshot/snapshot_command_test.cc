@@ -148,6 +148,19 @@ TEST_CASE("what was unpacked is gone at the end, however a command ends", "[node
   CHECK(CountEntries(dir.path()) == 0);
 }
 
+TEST_CASE("what is ended while it unpacks leaves nothing behind", "[node]") {
+  std::string tar;
+  for (int i = 0; i < 60'000; ++i) {
+    tar += TarBytes({.name = "sys/" + std::to_string(i), .text = "", .type = '5'});
+  }
+  const ScratchDir files, place;
+  const std::string big = files.Write("big.tar", tar + TarEnd());
+  const ProgramResult result = RunAgent({"plan", "--root", big}, {"TMPDIR=" + place.path()},
+                                        {"/usr/bin/timeout", "--signal=TERM", "0.3"});
+  CHECK(result.exit_code == 124);  // it was not done yet
+  CHECK(CountEntries(place.path()) == 0);
+}
+
 TEST_CASE("a command on a snapshot ends where its parent ignores the ends of children", "[node]") {
   const Node node("cases/VIA-07");
   const std::string file = SnapshotOf(node);

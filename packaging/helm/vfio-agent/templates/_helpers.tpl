@@ -145,6 +145,9 @@ the user has mounted there himself, and nothing where the configuration is the u
 
 {{/* What the chart's own values say goes by the environment, which wins over the file. */}}
 {{- define "vfio-agent.env" -}}
+# Where the volume is, whatever the file says by now: the probes and the daemon mean the same place.
+- name: VFIO_AGENT_STATE_DIR
+  value: /var/lib/vfio-agent
 - name: VFIO_AGENT_LOG_LEVEL
   value: {{ .Values.logging.level | quote }}
 - name: VFIO_AGENT_LOG_FORMAT
