@@ -54,7 +54,7 @@ const std::vector<Row>& Rows() {
       {"allocate-duplicate", {"skip-duplicate"}, "one id twice succeeds"},
       {"allocate-empty", {"skip-empty"}, "an empty id succeeds"},
       {"allocate-order", {"as-asked"}, "changes the answer"},
-      {"allocate-quick", {"slow-allocate"}, "Allocate took 1."},
+      {"allocate-quick", {"slow-allocate"}, "Allocate took "},
       {"allocate-all", {"allocate-once"}, "given away already"},
       {"prestart", {"prestart-once"}, "started already"},
       {"prestart-unknown", {"prestart-anything"}, "succeeds"},
