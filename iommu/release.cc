@@ -81,8 +81,7 @@ bool IsUnderway(const Underway& underway, int group) {
          underway.elsewhere.contains(group);
 }
 
-void RefuseInUse(const NodeFacts& facts, const Custody& custody, int group,
-                 GroupRelease& release) {
+void RefuseInUse(const NodeFacts& facts, const Custody& custody, int group, GroupRelease& release) {
   const auto refuse = [&release](Code code, std::string text) {
     release.refusals.push_back({.code = code,
                                 .group = release.group,

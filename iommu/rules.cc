@@ -193,7 +193,8 @@ void RefuseUnreadMembers(const Context& context, Draft& draft) {
 bool WillBind(const Draft& draft, size_t i) {
   const Role role = draft.plan.members[i].role;
   const auto& driver = draft.devices[i]->driver;
-  return role != Role::kForeign && role != Role::kBridge && role != Role::kPhysical && !(driver && IsVfioDriver(*driver));
+  return role != Role::kForeign && role != Role::kBridge && role != Role::kPhysical &&
+         !(driver && IsVfioDriver(*driver));
 }
 
 bool IsVfioDriver(std::string_view driver) {

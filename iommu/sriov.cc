@@ -25,27 +25,28 @@ void RequirePfGroup(const Context& context, Draft& draft, const PciDevice& devic
 
 // The kernel changes the number only from 0 and to 0, and that takes the VFs from whoever has them.
 void RefuseOtherNumber(Draft& draft, const PciDevice& device, int wanted) {
-  Refuse(draft, Code::kPfHasVfs, &device,
-         absl::StrFormat("%s has %d virtual functions enabled, and sriov.vfs is %d", Spell(device),
-                         device.virtfns.size(), wanted),
-         absl::StrFormat("set vfs: %d or leave it out; or stop what uses them and `vfio-agent "
-                         "release %s` (made by the agent) or echo 0 > "
-                         "/sys/bus/pci/devices/%s/sriov_numvfs",
-                         device.virtfns.size(), device.address.ToString(),
-                         device.address.ToString()));
+  Refuse(
+      draft, Code::kPfHasVfs, &device,
+      absl::StrFormat("%s has %d virtual functions enabled, and sriov.vfs is %d", Spell(device),
+                      device.virtfns.size(), wanted),
+      absl::StrFormat("set vfs: %d or leave it out; or stop what uses them and `vfio-agent "
+                      "release %s` (made by the agent) or echo 0 > "
+                      "/sys/bus/pci/devices/%s/sriov_numvfs",
+                      device.virtfns.size(), device.address.ToString(), device.address.ToString()));
 }
 
 void RequireCapability(Draft& draft, const PciDevice& device, int wanted) {
   const int total = device.sriov_total_vfs.value_or(0);
   if (wanted <= total) return;
   if (total > 0) {
-    return Refuse(draft, Code::kProbeRefused, &device,
-                  absl::StrFormat("%s can have %d virtual functions (sriov_totalvfs), and sriov.vfs "
-                                  "is %d",
-                                  Spell(device), total, wanted),
-                  absl::StrFormat("set vfs: %d or less, or see whether the card's firmware can be "
-                                  "set to more",
-                                  total));
+    return Refuse(
+        draft, Code::kProbeRefused, &device,
+        absl::StrFormat("%s can have %d virtual functions (sriov_totalvfs), and sriov.vfs "
+                        "is %d",
+                        Spell(device), total, wanted),
+        absl::StrFormat("set vfs: %d or less, or see whether the card's firmware can be "
+                        "set to more",
+                        total));
   }
   Refuse(draft, Code::kProbeRefused, &device,
          absl::StrFormat("%s has no SR-IOV (sriov_totalvfs), so it can have no virtual functions",

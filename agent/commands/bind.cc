@@ -171,9 +171,8 @@ absl::StatusOr<std::vector<Line>> JudgeTargets(const Picture& picture, const Ses
   }
   std::vector<Line> lines;
   for (const GroupPlan* group : targets) {
-    const bool done = std::ranges::any_of(group->members, [&made](const Member& member) {
-      return Has(made, member.address);
-    });
+    const bool done = std::ranges::any_of(
+        group->members, [&made](const Member& member) { return Has(made, member.address); });
     if (!done) lines.push_back(Judge(*group));
   }
   return lines;

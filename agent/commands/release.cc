@@ -118,9 +118,8 @@ void RefuseOffered(const Session& session, std::vector<GroupRelease>& releases) 
     std::vector<int> groups = release.vf_groups;
     groups.insert(groups.begin(), release.group);
     for (const int group : groups) {
-      const std::optional<Refusal> refusal = answer.ok()
-                                                 ? Objection(*answer, group)
-                                                 : NoAnswer(*holder, answer.status(), group);
+      const std::optional<Refusal> refusal =
+          answer.ok() ? Objection(*answer, group) : NoAnswer(*holder, answer.status(), group);
       if (refusal) release.refusals.push_back(*refusal);
     }
   }

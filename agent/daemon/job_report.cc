@@ -59,8 +59,8 @@ std::string VfsRemedy(const JobEvent& event) {
   if (event.done >= actions.size() || event.code != Code::kProbeRefused) return "";
   const auto* const vfs = std::get_if<SetVfs>(&actions[event.done]);
   if (vfs == nullptr) return "";
-  const std::string log = absl::StrFormat("; its driver's reason is in `dmesg | grep %s`",
-                                          vfs->device.ToString());
+  const std::string log =
+      absl::StrFormat("; its driver's reason is in `dmesg | grep %s`", vfs->device.ToString());
   switch (ErrnoOf(event.status)) {
     case ENOENT:
     case ENOSYS:

@@ -63,8 +63,8 @@ absl::Status CheckVfs(const Job& job, const Tree& tree) {
     int number = -1;
     if (!group.ok() || !absl::SimpleAtoi(*group, &number) || number == job.group) continue;
     if (IsGroupOpen(tree, number) != true) continue;
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "group %d has been opened meanwhile; nothing was written", number));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("group %d has been opened meanwhile; nothing was written", number));
   }
   return absl::OkStatus();
 }

@@ -46,8 +46,7 @@ TEST_CASE("SRIOV-04: of an Intel GPU that the host uses, only VFs are given away
     CHECK_THAT(result.out, Catch::Contains("nothing on this node is selected"));
   }
   SECTION("selected as a whole: refused") {
-    const ProgramResult result =
-        node.Run({"bind", "--config", WriteConfig(node, "8086", "")});
+    const ProgramResult result = node.Run({"bind", "--config", WriteConfig(node, "8086", "")});
     CHECK(result.exit_code == 3);
     CHECK_THAT(result.out, Catch::Contains("pf-has-vfs 0000:00:02.0"));
   }

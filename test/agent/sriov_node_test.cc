@@ -76,9 +76,10 @@ class SriovNode {
   std::string config;
 };
 
-TEST_CASE("the daemon makes VFs on a free physical function, binds and offers them, and the next "
-          "one adopts them",
-          "[node][grpc]") {
+TEST_CASE(
+    "the daemon makes VFs on a free physical function, binds and offers them, and the next "
+    "one adopts them",
+    "[node][grpc]") {
   const SriovNode sriov;
   const auto kubelet = sriov.node.StartKubelet();
   {
@@ -139,8 +140,7 @@ TEST_CASE("bind makes VFs and binds them in one go; release by a resource's name
              Catch::Contains("stays with the host; its virtual functions are there"));
   CHECK_THAT(sriov.Run({"explain", kPf}).out,
              Catch::Contains("physical function with 2 of 4 virtual functions"));
-  CHECK_THAT(sriov.Run({"explain", kVf1}).out,
-             Catch::Contains("virtual function of 0000:0b:00.0"));
+  CHECK_THAT(sriov.Run({"explain", kVf1}).out, Catch::Contains("virtual function of 0000:0b:00.0"));
   CHECK(sriov.Run({"release", kVfs}).exit_code == 0);
   sriov.CheckHome();
 }
@@ -185,8 +185,8 @@ TEST_CASE("a driver that refuses once is asked again, and then the VFs are there
   const SriovNode sriov(
       Machine("faults: [{device: \"0000:0b:00.0\", op: vfs, errno: EIO, count: 1}]\n"));
   const Daemon daemon(sriov.Arguments());
-  CHECK_FALSE(daemon.WaitForLine({"event=bind_failed", "errno=EIO", "tried again in"}, kLong)
-                  .empty());
+  CHECK_FALSE(
+      daemon.WaitForLine({"event=bind_failed", "errno=EIO", "tried again in"}, kLong).empty());
   CHECK(Eventually([&] { return sriov.AreBound(); }, kLong));
 }
 
@@ -194,9 +194,10 @@ TEST_CASE("kill -9 while the VFs are made: the successor finishes, or puts back"
   const bool made = GENERATE(false, true);
   const bool wanted = GENERATE(true, false);
   CAPTURE(made, wanted);
-  const SriovNode sriov(Machine("faults: [{device: \"0000:0b:00.0\", op: vfs, block: forever, "
-                                "count: 1, unkillable: " +
-                                std::string(made ? "true" : "false") + "}]\n"));
+  const SriovNode sriov(
+      Machine("faults: [{device: \"0000:0b:00.0\", op: vfs, block: forever, "
+              "count: 1, unkillable: " +
+              std::string(made ? "true" : "false") + "}]\n"));
   {
     Daemon daemon(sriov.Arguments());
     const auto is_making = [&] {
@@ -207,13 +208,14 @@ TEST_CASE("kill -9 while the VFs are made: the successor finishes, or puts back"
   }
   // A write that nothing ends happens all the same.
   if (made) sriov.node.Control(std::string("release-blocked ") + kPf);
-  REQUIRE(Eventually([&] { return sriov.node.Writes().find(" running") == std::string::npos; },
-                     kLong));
+  REQUIRE(
+      Eventually([&] { return sriov.node.Writes().find(" running") == std::string::npos; }, kLong));
   REQUIRE(sriov.Has(kVf1) == made);
   const std::string config = wanted ? sriov.config
-                                    : sriov.node.dir().Write("other.yaml", "resources: [{select: "
-                                                                           "[{address: \"0000:ff:"
-                                                                           "00.0\"}]}]\n");
+                                    : sriov.node.dir().Write("other.yaml",
+                                                             "resources: [{select: "
+                                                             "[{address: \"0000:ff:"
+                                                             "00.0\"}]}]\n");
   const Daemon next(sriov.node.DaemonArguments({"--config", config}));
   if (wanted) {
     CHECK(Eventually([&] { return sriov.AreBound(); }, kLong));

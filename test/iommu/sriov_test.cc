@@ -155,9 +155,11 @@ TEST_CASE("what the kernel would refuse is not tried", "[iommu]") {
 
 TEST_CASE("a physical function that the host uses is not touched", "[iommu]") {
   const NodeFacts facts = Node({Pf()});
-  const auto [kind, code] = GENERATE(table<UseKind, std::string>(
-      {{UseKind::kNetwork, "in-use-network"}, {UseKind::kStorage, "in-use-storage"},
-       {UseKind::kDisplay, "in-use-display"}, {UseKind::kProcess, "in-use-holder"}}));
+  const auto [kind, code] =
+      GENERATE(table<UseKind, std::string>({{UseKind::kNetwork, "in-use-network"},
+                                            {UseKind::kStorage, "in-use-storage"},
+                                            {UseKind::kDisplay, "in-use-display"},
+                                            {UseKind::kProcess, "in-use-holder"}}));
   const Custody custody = InUse(kPf, kind, "is in use");
   const Plan plan = PlanVfsOf(facts, 2, custody);
   CHECK(Codes(plan.refusals) == code + " 0000:0b:00.0");
