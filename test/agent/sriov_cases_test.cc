@@ -66,7 +66,7 @@ TEST_CASE("SRIOV-04: no VFs are made of the display that the machine boots with"
   const Node node(Node::MachineText{
       "name: display\nhost: {iommu_active: true, iommu: intel}\ndevices:\n"
       "- {address: \"0000:00:02.0\", vendor: \"8086\", device: \"7d67\", class: \"0x030000\", "
-      "driver: xe, iommu_group: 1, sriov_totalvfs: 7, boot_vga: 1}\n"});
+      "driver: xe, iommu_group: 1, sriov_totalvfs: 7, boot_vga: true}\n"});
   const std::string config = WriteConfig(node, "8086", ", sriov: {vfs: 7}");
   const ProgramResult result = node.Run({"bind", "--config", config});
   CHECK(result.exit_code == 3);

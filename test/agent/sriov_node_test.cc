@@ -110,6 +110,7 @@ TEST_CASE(
 
 TEST_CASE("onExit: release removes the VFs that the daemon has made", "[node]") {
   const SriovNode sriov;
+  const auto kubelet = sriov.node.StartKubelet();
   Daemon daemon(sriov.Arguments({"--on-exit", "release"}));
   REQUIRE(Eventually([&] { return sriov.AreBound(); }, kLong));
   REQUIRE_FALSE(daemon.WaitForLine({"event=group_ready"}, kLong).empty());

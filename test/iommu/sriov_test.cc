@@ -246,6 +246,14 @@ TEST_CASE("VFs are not removed while a guest or a host driver has one", "[iommu]
     CHECK(Codes(releases[0].refusals) == "held 0000:0b:00.0");
     CHECK(releases[0].actions.empty());
   }
+  SECTION("a pod perhaps: its VFs' groups are named, not its own") {
+    Custody custody = Asked(Made());
+    custody.inquiry->claims = {.known = false, .why_unknown = "no kubelet"};
+    const auto releases = PlanRelease(WithVfsMade("vfio-pci"), custody, {At(kPf)});
+    REQUIRE(releases.size() == 1);
+    REQUIRE(releases[0].refusals.size() == 2);
+    CHECK_THAT(releases[0].refusals[0].text, Catch::StartsWith("group 21 is in use by a pod"));
+  }
   SECTION("a host driver") {
     const auto releases = PlanRelease(WithVfsMade("nvidia"), Asked(Made()), {At(kPf)});
     REQUIRE(releases.size() == 1);
