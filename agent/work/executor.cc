@@ -140,7 +140,9 @@ Execution Execute(const Job& job, const Tree& tree, const Journal& journal,
     return execution;
   }
   outcome.status = CheckVfs(job, tree);
-  if (absl::IsFailedPrecondition(outcome.status)) execution.code = Code::kHeld;
+  if (!outcome.status.ok()) {
+    execution.code = absl::IsAborted(outcome.status) ? Code::kPfHasVfs : Code::kHeld;
+  }
   if (outcome.status.ok()) outcome.status = CheckUnmoved(job, tree);
   if (!outcome.status.ok()) return execution;
   outcome.status = NoteAll(job, journal);
