@@ -25,12 +25,21 @@ std::string Shell(const Probe& a) {
 }
 std::string Shell(const AwaitNode& a) { return absl::StrFormat("ls -l /%s", GroupNode(a.group)); }
 
+std::string Shell(const SetAutoprobe& a) {
+  return absl::StrFormat("echo %d > /%s", a.on ? 1 : 0, VfsAutoprobePath(a.device));
+}
+std::string Shell(const SetVfs& a) {
+  return absl::StrFormat("echo %d > /%s", a.count, NumVfsPath(a.device));
+}
+
 std::string_view Op(const LoadModule&) { return "modprobe"; }
 std::string_view Op(const SetOverride&) { return "override"; }
 std::string_view Op(const SetD3cold&) { return "d3cold"; }
 std::string_view Op(const Unbind&) { return "unbind"; }
 std::string_view Op(const Probe&) { return "probe"; }
 std::string_view Op(const AwaitNode&) { return "await-node"; }
+std::string_view Op(const SetAutoprobe&) { return "autoprobe"; }
+std::string_view Op(const SetVfs&) { return "vfs"; }
 
 std::string Value(const LoadModule& a) { return a.module; }
 std::string Value(const SetOverride& a) { return a.driver; }
@@ -38,11 +47,15 @@ std::string Value(const SetD3cold& a) { return a.allowed ? "1" : "0"; }
 std::string Value(const Unbind& a) { return a.driver; }
 std::string Value(const Probe& a) { return a.expect; }
 std::string Value(const AwaitNode& a) { return "/" + GroupNode(a.group); }
+std::string Value(const SetAutoprobe& a) { return a.on ? "1" : "0"; }
+std::string Value(const SetVfs& a) { return absl::StrFormat("%d", a.count); }
 
 const PciAddress* Device(const SetOverride& a) { return &a.device; }
 const PciAddress* Device(const SetD3cold& a) { return &a.device; }
 const PciAddress* Device(const Unbind& a) { return &a.device; }
 const PciAddress* Device(const Probe& a) { return &a.device; }
+const PciAddress* Device(const SetAutoprobe& a) { return &a.device; }
+const PciAddress* Device(const SetVfs& a) { return &a.device; }
 const PciAddress* Device(const LoadModule&) { return nullptr; }
 const PciAddress* Device(const AwaitNode&) { return nullptr; }
 

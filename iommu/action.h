@@ -42,9 +42,23 @@ struct AwaitNode {
   int group = 0;
   bool operator==(const AwaitNode&) const = default;
 };
-using Action = std::variant<LoadModule, SetD3cold, SetOverride, Unbind, Probe, AwaitNode>;
+// Lets host drivers take the virtual functions of a physical function as they appear, or not.
+struct SetAutoprobe {
+  PciAddress device;
+  bool on = false;
+  bool operator==(const SetAutoprobe&) const = default;
+};
+// Makes that many virtual functions of a physical function that has none, or removes them all (0).
+struct SetVfs {
+  PciAddress device;
+  int count = 0;
+  bool operator==(const SetVfs&) const = default;
+};
+using Action = std::variant<LoadModule, SetD3cold, SetOverride, Unbind, Probe, AwaitNode,
+                            SetAutoprobe, SetVfs>;
 
-// "modprobe", "d3cold", "override", "unbind", "probe", "await-node": the `op` of the plan's JSON.
+// "modprobe", "d3cold", "override", "unbind", "probe", "await-node", "autoprobe", "vfs": the `op`
+// of the plan's JSON.
 std::string_view OpName(const Action& action);
 // The step as the shell command a person would type: the text of plan, log and tests.
 std::string ToShell(const Action& action);

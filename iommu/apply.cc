@@ -77,6 +77,14 @@ struct Step {
     }
     return absl::OkStatus();
   }
+
+  absl::Status operator()(const SetAutoprobe& a) const {
+    return writer.Write(VfsAutoprobePath(a.device), a.on ? "1" : "0");
+  }
+
+  absl::Status operator()(const SetVfs& a) const {
+    return writer.Write(NumVfsPath(a.device), absl::StrFormat("%d", a.count));
+  }
 };
 
 Code CodeOf(const LoadModule&) { return Code::kVfioDriverMissing; }
@@ -85,6 +93,8 @@ Code CodeOf(const SetD3cold&) { return Code::kPowerD3cold; }
 Code CodeOf(const Unbind&) { return Code::kDriverChanged; }
 Code CodeOf(const Probe&) { return Code::kProbeRefused; }
 Code CodeOf(const AwaitNode&) { return Code::kNodeMissing; }
+Code CodeOf(const SetAutoprobe&) { return Code::kProbeRefused; }
+Code CodeOf(const SetVfs&) { return Code::kProbeRefused; }
 
 }  // namespace
 
@@ -106,6 +116,8 @@ Code CodeOfFailure(const Action& action, const absl::Status& status) {
   if (absl::IsPermissionDenied(status) || ErrnoOf(status) == EROFS) return Code::kPermissionDenied;
   if (absl::IsAborted(status)) return Code::kDriverChanged;
   const int error = ErrnoOf(status);
+  // The kernel changes no number but from 0: somebody else has made some meanwhile.
+  if (std::holds_alternative<SetVfs>(action) && error == EBUSY) return Code::kPfHasVfs;
   if (DeviceOf(action) != nullptr && (error == ENODEV || error == ENXIO)) return Code::kDeviceGone;
   return std::visit([](const auto& a) { return CodeOf(a); }, action);
 }

@@ -37,7 +37,9 @@ constexpr std::array<Row, 35> kRows = {{
     {Code::kPfHasVfs, "pf-has-vfs",
      "echo 0 > /sys/bus/pci/devices/<address>/sriov_numvfs, once no guest uses a VF"},
     {Code::kVfNeedsOptIn, "vf-needs-opt-in",
-     "a VF is not a whole device: select its physical function, or leave it to its manager"},
+     "a VF is not a whole device: select its physical function in an entry with sriov:, or leave "
+     "it "
+     "to its manager"},
     {Code::kVfioDriverMissing, "vfio-driver-missing",
      "modprobe vfio-pci on the host, and mount the host's /lib/modules if the agent is to load it"},
     {Code::kProbeRefused, "probe-refused",

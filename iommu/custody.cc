@@ -75,7 +75,7 @@ bool CanBeHeld(const Custody& custody, const NodeFacts& facts, int group) {
     const auto record = custody.records.find(device->address);
     return (device->driver && IsVfioDriver(*device->driver)) ||
            custody.seen_bound.contains(device->address) ||
-           (record != custody.records.end() && record->second.IsTaken());
+           (record != custody.records.end() && record->second.IsTaken() && !record->second.vfs);
   });
 }
 

@@ -145,10 +145,27 @@ void WarnGroupChanged(const Context& context, Draft& draft) {
   }
 }
 
+// A physical function keeps its driver, but what the host does with it ends or suffers when VFs
+// take their share of it: it must be as free as if it were taken.
+void GuardPhysical(const Context& context, Draft& draft) {
+  bool makes = false;
+  for (size_t i = 0; i < draft.devices.size(); ++i) makes = makes || MakesVfs(draft, i);
+  if (!makes) return;
+  RefuseStuck(context, draft);
+  RefuseElsewhere(context, draft);
+  if (!context.custody.inquiry) return;
+  for (size_t i = 0; i < draft.devices.size(); ++i) {
+    if (!MakesVfs(draft, i)) continue;
+    GuardUses(context, draft, i);
+    WarnUnseenHolders(context, draft, i);
+  }
+}
+
 }  // namespace
 
 void ApplyGuards(const Context& context, Draft& draft) {
-  if (!draft.Selected() || !draft.plan.group) return;
+  if (!draft.plan.group) return;
+  if (!draft.Selected()) return GuardPhysical(context, draft);
   WarnGroupChanged(context, draft);
   RefuseStuck(context, draft);
   RefuseElsewhere(context, draft);

@@ -17,12 +17,39 @@ bool Selects(const ResourceRule& rule, const PciDevice& device) {
 }
 
 // The first entry whose selectors fit and whose exclusions do not.
-const ResourceRule* FindRule(const Policy& policy, const PciDevice& device) {
+const ResourceRule* FirstFit(const Policy& policy, const PciDevice& device) {
   if (device.IsBridge()) return nullptr;
   for (const ResourceRule& rule : policy.resources) {
     if (Selects(rule, device) && !MatchesAny(rule.exclude, device)) return &rule;
   }
   return nullptr;
+}
+
+// The entry that gives away the virtual functions of `device`, which it does not touch itself.
+const ResourceRule* FindMaker(const Policy& policy, const PciDevice& device) {
+  const ResourceRule* const rule = device.IsVf() ? nullptr : FirstFit(policy, device);
+  return rule != nullptr && rule->sriov ? rule : nullptr;
+}
+
+bool ToMakeVfs(const Policy& policy, const PciDevice& device) {
+  const ResourceRule* const rule = FindMaker(policy, device);
+  return rule != nullptr && rule->sriov->vfs;
+}
+
+// A VF goes by what its physical function was selected for.
+const ResourceRule* FindVfRule(const Context& context, const PciDevice& device) {
+  const PciDevice* const physical =
+      device.IsVf() ? FindDevice(context.facts, *device.physfn) : nullptr;
+  if (physical == nullptr) return nullptr;
+  const ResourceRule* const rule = FindMaker(context.policy, *physical);
+  return rule == nullptr || MatchesAny(rule->exclude, device) ? nullptr : rule;
+}
+
+// The entry that `device` is given away by.
+const ResourceRule* FindRule(const Context& context, const PciDevice& device) {
+  if (const ResourceRule* const rule = FindVfRule(context, device)) return rule;
+  const ResourceRule* const rule = FirstFit(context.policy, device);
+  return rule == nullptr || rule->sriov ? nullptr : rule;
 }
 
 // Plugged in from outside, and selected by something else than its address.
@@ -74,6 +101,8 @@ Role FindRole(const Draft& draft, size_t i, const Context& context) {
     const std::string name = ResourceName(*rule, device, context.policy, context.names);
     return name == draft.plan.resource ? Role::kPrimary : Role::kAllowed;
   }
+  // It is the host's, be it in the group of what is given away.
+  if (draft.makers[i] != nullptr) return draft.Selected() ? Role::kForeign : Role::kPhysical;
   if (IsCompanion(draft, device)) return Role::kCompanion;
   return IsAllowed(draft, device) ? Role::kAllowed : Role::kForeign;
 }
@@ -91,9 +120,10 @@ void ChooseResource(Draft& draft, const Context& context) {
   draft.plan.resource = ResourceName(*draft.rule, *first, context.policy, context.names);
 }
 
-void AddDevice(Draft& draft, const PciDevice& device, const Policy& policy) {
+void AddDevice(Draft& draft, const PciDevice& device, const Context& context) {
   draft.devices.push_back(&device);
-  draft.rules.push_back(FindRule(policy, device));
+  draft.rules.push_back(FindRule(context, device));
+  draft.makers.push_back(FindMaker(context.policy, device));
   draft.plan.members.push_back({.address = device.address,
                                 .vendor = device.vendor,
                                 .device = device.device,
@@ -103,9 +133,10 @@ void AddDevice(Draft& draft, const PciDevice& device, const Policy& policy) {
 
 void Finish(Draft& draft, const Context& context) {
   ChooseResource(draft, context);
+  const bool maker = std::ranges::any_of(draft.makers, [](const auto* rule) { return rule; });
   for (size_t i = 0; i < draft.devices.size(); ++i) {
     draft.plan.members[i].role = FindRole(draft, i, context);
-    if (!draft.Selected() && IsExcluded(context.policy, *draft.devices[i])) {
+    if (!draft.Selected() && !maker && IsExcluded(context.policy, *draft.devices[i])) {
       Refuse(draft, Code::kExcluded, draft.devices[i],
              absl::StrFormat("%s is excluded by the configuration", Spell(*draft.devices[i])));
     }
@@ -127,9 +158,9 @@ std::vector<Draft> DraftGroups(const Context& context) {
     if (device.group) {
       Draft& draft = groups[*device.group];
       draft.plan.group = *device.group;
-      AddDevice(draft, device, context.policy);
-    } else if (FindRule(context.policy, device) != nullptr) {
-      AddDevice(lone.emplace_back(), device, context.policy);
+      AddDevice(draft, device, context);
+    } else if (FindRule(context, device) != nullptr || ToMakeVfs(context.policy, device)) {
+      AddDevice(lone.emplace_back(), device, context);
     }
   }
   std::vector<Draft> drafts;

@@ -1,5 +1,7 @@
 #include "iommu/plan.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_format.h"
 #include "iommu/isolation.h"
 #include "iommu/planning.h"
@@ -36,6 +38,22 @@ void WarnFinerGroups(const NodeFacts& facts, std::vector<Draft>& drafts, Plan& p
   }
 }
 
+// What was cut off at a physical function is put back with its VFs, which guests may have.
+void AskOfVfs(const std::vector<Draft>& drafts, const Custody& custody, Question& question) {
+  for (const Draft& draft : drafts) {
+    for (const PciDevice* device : draft.devices) {
+      if (!device->physfn || !draft.plan.group) continue;
+      const auto record = custody.records.find(*device->physfn);
+      if (record == custody.records.end() || !record->second.vfs ||
+          !record->second.IsUnfinished() ||
+          std::ranges::count(question.groups, *draft.plan.group) > 0) {
+        continue;
+      }
+      question.groups.push_back(*draft.plan.group);
+    }
+  }
+}
+
 // Everything that binding the selected groups, or putting back what was cut off, would touch.
 // Not what is underway: even looking at that can block.
 Question Ask(const std::vector<Draft>& drafts, const Custody& custody) {
@@ -51,6 +69,10 @@ Question Ask(const std::vector<Draft>& drafts, const Custody& custody) {
       const PciDevice& device = *draft.devices[i];
       const auto record = records.find(device.address);
       touched = touched || (record != records.end() && record->second.IsUnfinished());
+      if (MakesVfs(draft, i)) {
+        touched = true;
+        question.unbound.push_back(device.address);
+      }
       if (!draft.Selected() || !WillBind(draft, i)) continue;
       touched = true;
       question.overridden.push_back(device.address);
@@ -58,6 +80,7 @@ Question Ask(const std::vector<Draft>& drafts, const Custody& custody) {
     }
     if (touched) question.groups.push_back(*draft.plan.group);
   }
+  AskOfVfs(drafts, custody, question);
   return question;
 }
 
@@ -118,6 +141,8 @@ std::string_view Name(Role role) {
       return "foreign";
     case Role::kBridge:
       return "bridge";
+    case Role::kPhysical:
+      return "physical";
   }
   return "";
 }

@@ -26,7 +26,8 @@ struct Refusal {
 };
 
 enum class Verdict { kBind, kBound, kRefused, kUnselected };
-enum class Role { kPrimary, kCompanion, kAllowed, kForeign, kBridge };
+// kPhysical: gives its virtual functions away and stays with the host itself.
+enum class Role { kPrimary, kCompanion, kAllowed, kForeign, kBridge, kPhysical };
 enum class MemberAction { kBind, kKeep, kNone };
 
 struct Member {

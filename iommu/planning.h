@@ -1,4 +1,4 @@
-// The inner steps of MakePlan, one file each: members.cc, rules.cc, guards.cc, steps.cc,
+// The inner steps of MakePlan, one file each: members.cc, rules.cc, guards.cc, steps.cc, sriov.cc,
 // resources.cc; condition.h has a unit's state.
 #pragma once
 
@@ -26,6 +26,8 @@ struct Draft {
   std::vector<const PciDevice*> devices;
   std::vector<const ResourceRule*> rules;  // the entry that selected the member, or null
   const ResourceRule* rule = nullptr;      // that of the first selected member
+  // The entry with `sriov:` that selected the member as a physical function, or null.
+  std::vector<const ResourceRule*> makers;
   bool needs_module = false;
 
   bool Selected() const { return rule != nullptr; }
@@ -48,6 +50,11 @@ void ApplyGuards(const Context& context, Draft& draft);
 
 // steps.cc: verdict, members' actions and the steps to get there.
 void PlanSteps(const Context& context, Draft& draft);
+
+// sriov.cc: the same of groups that are not selected but have physical functions that are.
+bool MakesVfs(const Draft& draft, size_t i);  // member `i` has none yet and is to have some
+void ApplyVfRules(const Context& context, Draft& draft);
+void PlanVfs(Draft& draft);
 
 // resources.cc: names' rules over all drafts (may add refusals), then the resources' units.
 void RefuseBadNames(std::vector<Draft>& drafts);

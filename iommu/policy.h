@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +13,13 @@ namespace vfio_agent {
 
 enum class Companions { kSameSlot, kNone, kListed };
 enum class SharedGroup { kMembers, kUnit };
+
+// VFs instead of whole devices: the entry's selectors name physical functions, and their virtual
+// functions are the units.
+struct Sriov {
+  std::optional<int> vfs;  // to be made of each that has none; nullopt: those that are there
+  bool operator==(const Sriov&) const = default;
+};
 
 // One entry of `resources:`.
 struct ResourceRule {
@@ -25,6 +33,7 @@ struct ResourceRule {
   SharedGroup shared_group = SharedGroup::kMembers;
   std::string vfio_driver = "auto";  // auto, or a driver's name
   bool numa = true;
+  std::optional<Sriov> sriov;
   bool operator==(const ResourceRule&) const = default;
 };
 

@@ -24,10 +24,17 @@ Record MakeRecord(const PciDevice& device, const std::vector<PciAddress>& member
     record.driver = earlier->driver;
     record.driver_override = earlier->driver_override;
     record.d3cold_allowed = earlier->d3cold_allowed;
+    record.vfs_autoprobe = earlier->vfs_autoprobe;
   }
   // A host driver that has the device now is where it comes from, whatever was before.
   if (device.driver && !IsVfioDriver(*device.driver)) record.driver = *device.driver;
   return record;
+}
+
+bool HasMadeVfs(const Record& record) {
+  constexpr std::string_view kMaking = "vfs";  // SetVfs' `op`
+  return record.this_boot && record.vfs &&
+         (record.releasing || record.step == kMaking || record.step == kStepDone);
 }
 
 }  // namespace vfio_agent

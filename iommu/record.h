@@ -30,6 +30,10 @@ struct Record {
   bool releasing = false;              // on the way back
   std::string step = kStepNoted;       // about to be carried out
   bool this_boot = false;              // boot_id is that of the running kernel; not in the file
+  // Of a physical function whose VFs were made by this agent, or are about to be: how many, and
+  // what sriov_drivers_autoprobe was before. It had none then.
+  std::optional<int> vfs;
+  std::optional<bool> vfs_autoprobe;
 
   // The guests' by our doing: every step of the bind was carried out in this boot.
   bool IsTaken() const { return this_boot && !releasing && step == kStepDone; }
@@ -37,6 +41,8 @@ struct Record {
   bool IsUnfinished() const { return this_boot && (releasing || step != kStepDone); }
   bool operator==(const Record&) const = default;
 };
+// True where the VFs that the physical function has now are this agent's: their making had begun.
+bool HasMadeVfs(const Record& record);
 using Records = std::map<PciAddress, Record>;
 
 // The record of `device` before the first write to it. What an earlier record of this boot says

@@ -38,6 +38,37 @@ void AddReturn(const NodeFacts& facts, const Records& records, const PciDevice& 
   }
 }
 
+// The VFs of `device` that go when it is put back.
+std::vector<const PciDevice*> MadeVfs(const NodeFacts& facts, const Records& records,
+                                      const PciDevice& device) {
+  std::vector<const PciDevice*> vfs;
+  const Record* const record = OriginOf(records, device.address);
+  if (record == nullptr || !HasMadeVfs(*record)) return vfs;
+  for (const PciAddress& address : device.virtfns) {
+    if (const PciDevice* const vf = FindDevice(facts, address)) vfs.push_back(vf);
+  }
+  return vfs;
+}
+
+// The kernel would unbind the VFs by itself; one by one it is told which of them it waits for.
+void AddVfsReturn(const NodeFacts& facts, const Records& records, const PciDevice& device,
+                  std::vector<Action>& actions) {
+  const Record& record = *OriginOf(records, device.address);
+  for (const PciDevice* vf : MadeVfs(facts, records, device)) {
+    if (vf->driver) actions.push_back(Unbind{vf->address, *vf->driver});
+  }
+  if (HasMadeVfs(record) && !device.virtfns.empty()) actions.push_back(SetVfs{device.address, 0});
+  if (record.vfs_autoprobe == true) actions.push_back(SetAutoprobe{device.address, true});
+}
+
+// What puts `device` back.
+void AddWayBack(const NodeFacts& facts, const Records& records, const PciDevice& device,
+                std::vector<Action>& actions) {
+  const Record* const record = OriginOf(records, device.address);
+  if (record != nullptr && record->vfs) return AddVfsReturn(facts, records, device, actions);
+  AddReturn(facts, records, device, actions);
+}
+
 // Ours to move: on a vfio driver, or left without one or with an override half-way through a bind.
 bool ToBeMoved(const Records& records, const PciDevice& device) {
   if (device.IsBridge()) return false;
@@ -50,7 +81,7 @@ bool IsUnderway(const Underway& underway, int group) {
          underway.elsewhere.contains(group);
 }
 
-void RefuseInUse(const NodeFacts& facts, const Custody& custody, GroupRelease& release) {
+void RefuseInUse(const NodeFacts& facts, const Custody& custody, int group, GroupRelease& release) {
   const auto refuse = [&release](Code code, std::string text) {
     release.refusals.push_back({.code = code,
                                 .group = release.group,
@@ -59,17 +90,79 @@ void RefuseInUse(const NodeFacts& facts, const Custody& custody, GroupRelease& r
                                 .remedy = std::string(DefaultRemedy(code))});
     release.actions.clear();
   };
-  const auto stuck = custody.underway.stuck.find(release.group);
+  const auto stuck = custody.underway.stuck.find(group);
   if (stuck != custody.underway.stuck.end()) {
     refuse(Code::kUnbindStuck,
            absl::StrFormat("the kernel has not returned from `%s`", stuck->second.command));
   }
-  if (const std::string users = WhyHeld(custody, facts, release.group); !users.empty()) {
-    refuse(Code::kHeld, absl::StrFormat("group %d is in use by %s", release.group, users));
+  if (const std::string users = WhyHeld(custody, facts, group); !users.empty()) {
+    refuse(Code::kHeld, absl::StrFormat("group %d is in use by %s", group, users));
   }
 }
 
+// A VF that a host driver has meanwhile may carry the host's network or its disks.
+void RefuseHostVfs(const std::vector<const PciDevice*>& vfs, GroupRelease& release) {
+  for (const PciDevice* vf : vfs) {
+    if (!vf->driver || IsVfioDriver(*vf->driver)) continue;
+    release.refusals.push_back(
+        {.code = Code::kDriverChanged,
+         .group = release.group,
+         .address = vf->address,
+         .text = absl::StrFormat("%s is a virtual function that would be removed, and a driver of "
+                                 "the host has it",
+                                 Spell(*vf)),
+         .remedy = absl::StrFormat("echo %s > /sys/bus/pci/drivers/%s/unbind, if nothing uses it",
+                                   vf->address.ToString(), *vf->driver)});
+    release.actions.clear();
+  }
+}
+
+// With its physical function goes what was made of it, so that one plan has all of it.
+void AddMember(const NodeFacts& facts, const Custody& custody, const PciDevice& device,
+               GroupRelease& release) {
+  release.members.push_back(device.address);
+  AddWayBack(facts, custody.records, device, release.actions);
+  const std::vector<const PciDevice*> vfs = MadeVfs(facts, custody.records, device);
+  for (const PciDevice* vf : vfs) {
+    release.members.push_back(vf->address);
+    if (vf->group && *vf->group != release.group) release.vf_groups.push_back(*vf->group);
+  }
+  RefuseHostVfs(vfs, release);
+}
+
+// Of it, or of a VF that would go with it.
+bool IsBusy(const NodeFacts& facts, const Custody& custody, const GroupRelease& release) {
+  return !WhyHeld(custody, facts, release.group).empty() ||
+         std::ranges::any_of(release.vf_groups, [&](int group) {
+           return IsUnderway(custody.underway, group) || !WhyHeld(custody, facts, group).empty();
+         });
+}
+
+// Its physical function is put back in the same go.
+bool GoesWithPf(const NodeFacts& facts, const Records& records, const PciDevice& device,
+                const std::map<int, GroupRelease>& releases) {
+  const PciDevice* const physical = device.physfn ? FindDevice(facts, *device.physfn) : nullptr;
+  return physical != nullptr && physical->group && releases.contains(*physical->group) &&
+         !MadeVfs(facts, records, *physical).empty();
+}
+
 }  // namespace
+
+std::vector<PciAddress> WithVfs(const NodeFacts& facts, const Records& records,
+                                std::vector<PciAddress> wanted) {
+  const auto has = [&wanted](const PciAddress& address) {
+    return std::ranges::count(wanted, address) > 0;
+  };
+  for (const PciDevice& device : facts.devices) {
+    if (MadeVfs(facts, records, device).empty()) continue;
+    if (has(device.address)) {
+      wanted.insert(wanted.end(), device.virtfns.begin(), device.virtfns.end());
+    } else if (std::ranges::all_of(device.virtfns, has)) {
+      wanted.push_back(device.address);
+    }
+  }
+  return wanted;
+}
 
 std::vector<GroupRelease> PlanRelease(const NodeFacts& facts, const Custody& custody,
                                       const std::vector<PciAddress>& wanted) {
@@ -81,14 +174,14 @@ std::vector<GroupRelease> PlanRelease(const NodeFacts& facts, const Custody& cus
   for (const PciDevice& device : facts.devices) {
     if (!device.group || !releases.contains(*device.group)) continue;
     if (!ToBeMoved(custody.records, device)) continue;
-    GroupRelease& release = releases[*device.group];
-    release.members.push_back(device.address);
-    AddReturn(facts, custody.records, device, release.actions);
+    if (GoesWithPf(facts, custody.records, device, releases)) continue;
+    AddMember(facts, custody, device, releases[*device.group]);
   }
   std::vector<GroupRelease> list;
   for (auto& entry : releases) {
     if (entry.second.members.empty()) continue;
-    RefuseInUse(facts, custody, entry.second);
+    RefuseInUse(facts, custody, entry.first, entry.second);
+    for (const int group : entry.second.vf_groups) RefuseInUse(facts, custody, group, entry.second);
     list.push_back(std::move(entry.second));
   }
   return list;
@@ -100,7 +193,7 @@ std::vector<Action> PlanUndo(const NodeFacts& facts, const Records& records,
   for (const PciAddress& address : moved) {
     const PciDevice* const device = FindDevice(facts, address);
     if (device == nullptr || OriginOf(records, address) == nullptr) continue;
-    AddReturn(facts, records, *device, actions);
+    AddWayBack(facts, records, *device, actions);
   }
   return actions;
 }
@@ -116,10 +209,10 @@ std::vector<GroupRelease> PlanRecovery(const NodeFacts& facts, const Custody& cu
     for (const Member& member : group.members) {
       const auto record = custody.records.find(member.address);
       if (record == custody.records.end() || !record->second.IsUnfinished()) continue;
-      release.members.push_back(member.address);
+      AddMember(facts, custody, *FindDevice(facts, member.address), release);
     }
-    if (release.members.empty() || !WhyHeld(custody, facts, release.group).empty()) continue;
-    release.actions = PlanUndo(facts, custody.records, release.members);
+    if (release.members.empty() || !release.refusals.empty()) continue;
+    if (IsBusy(facts, custody, release)) continue;
     list.push_back(std::move(release));
   }
   return list;

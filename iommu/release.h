@@ -14,12 +14,19 @@ struct GroupRelease {
   std::vector<PciAddress> members;  // those that are moved
   std::vector<Action> actions;
   std::vector<Refusal> refusals;
+  std::vector<int> vf_groups;  // of VFs that go with their physical function
   bool operator==(const GroupRelease&) const = default;
 };
+
+// `wanted`, and what goes with it: all VFs that this agent has made of a physical function in it,
+// and the physical function of which it has all of those.
+std::vector<PciAddress> WithVfs(const NodeFacts& facts, const Records& records,
+                                std::vector<PciAddress> wanted);
 
 // Plans to give back every group that has a member in `wanted`, whole: each endpoint on a vfio
 // driver goes back to the driver of its record, or, where none of this boot claims it, to the
 // driver that the kernel finds; its driver_override and d3cold_allowed become what they were. A
+// physical function whose VFs this agent has made loses them. A
 // group that somebody uses is refused (`held`), as is one with a write that does not return. Needs
 // custody.inquiry.
 std::vector<GroupRelease> PlanRelease(const NodeFacts& facts, const Custody& custody,

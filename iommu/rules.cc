@@ -49,7 +49,7 @@ void RefuseForeign(const Context&, Draft& draft, size_t i) {
 
 void RefuseVf(const Context&, Draft& draft, size_t i) {
   const PciDevice& device = *draft.devices[i];
-  if (!IsPrimary(draft, i) || !device.IsVf()) return;
+  if (!IsPrimary(draft, i) || !device.IsVf() || draft.rules[i]->sriov) return;
   Refuse(draft, Code::kVfNeedsOptIn, &device,
          absl::StrFormat("%s is a virtual function of %s, not a whole device", Spell(device),
                          device.physfn->ToString()));
@@ -193,7 +193,8 @@ void RefuseUnreadMembers(const Context& context, Draft& draft) {
 bool WillBind(const Draft& draft, size_t i) {
   const Role role = draft.plan.members[i].role;
   const auto& driver = draft.devices[i]->driver;
-  return role != Role::kForeign && role != Role::kBridge && !(driver && IsVfioDriver(*driver));
+  return role != Role::kForeign && role != Role::kBridge && role != Role::kPhysical &&
+         !(driver && IsVfioDriver(*driver));
 }
 
 bool IsVfioDriver(std::string_view driver) {
@@ -205,7 +206,7 @@ bool IsHarmlessDriver(std::string_view driver) {
 }
 
 void ApplyRules(const Context& context, Draft& draft) {
-  if (!draft.Selected()) return;
+  if (!draft.Selected()) return ApplyVfRules(context, draft);
   RefuseUnreadMembers(context, draft);
   for (size_t i = 0; i < draft.devices.size(); ++i) {
     if (draft.devices[i]->IsBridge()) continue;

@@ -103,7 +103,7 @@ void AddSteps(Draft& draft) {
 void PlanSteps(const Context& context, Draft& draft) {
   if (!draft.Selected()) {
     if (!draft.plan.refusals.empty()) draft.plan.verdict = Verdict::kRefused;
-    return;
+    return PlanVfs(draft);
   }
   for (size_t i = 0; i < draft.devices.size(); ++i) PlanMember(context, draft, i);
   if (!draft.plan.refusals.empty()) {

@@ -43,6 +43,12 @@ inline std::string OverridePath(const PciAddress& address) {
 inline std::string D3coldPath(const PciAddress& address) {
   return DeviceDir(address) + "/d3cold_allowed";
 }
+inline std::string NumVfsPath(const PciAddress& address) {
+  return DeviceDir(address) + "/sriov_numvfs";
+}
+inline std::string VfsAutoprobePath(const PciAddress& address) {
+  return DeviceDir(address) + "/sriov_drivers_autoprobe";
+}
 inline std::string DriverLink(const PciAddress& address) { return DeviceDir(address) + "/driver"; }
 inline std::string GroupLink(const PciAddress& address) {
   return DeviceDir(address) + "/iommu_group";

@@ -160,6 +160,9 @@ void ReadPlace(Reader& reader, PciDevice& device) {
 void ReadSriov(Reader& reader, PciDevice& device) {
   device.physfn = reader.AddressLink("physfn");
   device.sriov_total_vfs = reader.Number("sriov_totalvfs");
+  if (device.sriov_total_vfs.known()) {
+    device.vfs_autoprobe = reader.Flag("sriov_drivers_autoprobe");
+  }
   for (const Entry& entry : reader.entries()) {
     if (!entry.name.starts_with("virtfn")) continue;
     if (const auto vf = reader.AddressLink(entry.name.c_str())) device.virtfns.push_back(*vf);

@@ -45,6 +45,7 @@ struct PciDevice {
   std::optional<PciAddress> physfn;  // set on an SR-IOV virtual function
   std::vector<PciAddress> virtfns;   // set on a physical function whose VFs are enabled
   Fact<int> sriov_total_vfs;
+  Fact<bool> vfs_autoprobe;  // of a physical function: host drivers may take VFs as they appear
 
   Fact<bool> boot_vga;
   Fact<std::string> reset_method;  // "flr bus"; empty: the kernel knows no way; absent: old kernel

@@ -23,6 +23,11 @@ struct Line {
   std::vector<Refusal> reasons;
 };
 
+// The group of a physical function: what is done there is that it gets its virtual functions.
+bool IsPhysical(const GroupPlan& group) {
+  return std::ranges::count(group.members, Role::kPhysical, &Member::role) > 0;
+}
+
 std::string_view Word(Result result) {
   switch (result) {
     case Result::kAlready:
@@ -35,6 +40,12 @@ std::string_view Word(Result result) {
       return "failed";
   }
   return "";
+}
+
+std::string_view Word(const Line& line) {
+  if (line.group == nullptr || !IsPhysical(*line.group)) return Word(line.result);
+  if (line.result == Result::kBound) return "virtual functions made";
+  return line.result == Result::kAlready ? "has its virtual functions" : Word(line.result);
 }
 
 Refusal NotSelected(const GroupPlan& group) {
@@ -103,6 +114,12 @@ void Carry(std::vector<Line>& lines, Session& session, const Picture& picture) {
   }
 }
 
+bool Has(const std::vector<Line>& lines, const PciAddress& address) {
+  return std::ranges::any_of(lines, [&address](const Line& line) {
+    return std::ranges::count(line.group->members, address, &Member::address) > 0;
+  });
+}
+
 void PrintText(const std::vector<Line>& lines) {
   for (const Line& line : lines) {
     std::string members;
@@ -112,7 +129,7 @@ void PrintText(const std::vector<Line>& lines) {
     std::cout << absl::StrFormat(
         "%s: %s%s%s:%s\n",
         line.group->group ? absl::StrFormat("group %d", *line.group->group) : "no group",
-        Word(line.result), line.group->resource.empty() ? "" : " ", line.group->resource, members);
+        Word(line), line.group->resource.empty() ? "" : " ", line.group->resource, members);
     for (const Refusal& reason : line.reasons) std::cout << RefusalText(reason, "  ");
   }
   if (lines.empty()) std::cout << "nothing on this node is selected\n";
@@ -140,20 +157,57 @@ int ExitOf(const std::vector<Line>& lines) {
   return any(Result::kRefused) ? kExitRefused : kExitDone;
 }
 
+// What is asked for, as `picture` has it; and the groups of VFs that were made because it was.
+absl::StatusOr<std::vector<Line>> JudgeTargets(const Picture& picture, const Session& session,
+                                               const std::vector<Line>& made) {
+  ASSIGN_OR_RETURN(std::vector<const GroupPlan*> targets,
+                   FindTargets(picture, session.invocation().arguments));
+  for (const GroupPlan& group : picture.plan.groups) {
+    const bool of_made = std::ranges::any_of(group.members, [&](const Member& member) {
+      const PciDevice* const device = FindDevice(picture.facts, member.address);
+      return device != nullptr && device->physfn && Has(made, *device->physfn);
+    });
+    if (of_made && !std::ranges::count(targets, &group)) targets.push_back(&group);
+  }
+  std::vector<Line> lines;
+  for (const GroupPlan* group : targets) {
+    const bool done = std::ranges::any_of(
+        group->members, [&made](const Member& member) { return Has(made, member.address); });
+    if (!done) lines.push_back(Judge(*group));
+  }
+  return lines;
+}
+
+// First those whose virtual functions are to be made: only then can these be bound.
+std::vector<Line> MakeVfs(Session& session, const Picture& picture, std::vector<Line> lines) {
+  std::erase_if(lines, [](const Line& line) {
+    return line.result != Result::kBound || !IsPhysical(*line.group);
+  });
+  if (!lines.empty()) Carry(lines, session, picture);
+  return lines;
+}
+
 }  // namespace
 
 int BindCommand(Session& session) {
-  const std::unique_ptr<Picture> picture = TakeOrPrint(session);
-  if (picture == nullptr) return kExitFailed;
-  const auto targets = FindTargets(*picture, session.invocation().arguments);
+  const std::unique_ptr<Picture> first = TakeOrPrint(session);
+  if (first == nullptr) return kExitFailed;
+  absl::StatusOr<std::vector<Line>> targets = JudgeTargets(*first, session, {});
   if (!targets.ok()) {
     PrintError(Message(targets.status()));
     return kExitUsage;
   }
-  std::vector<Line> lines;
-  for (const GroupPlan* group : *targets) lines.push_back(Judge(*group));
-  SetAsideOrPrint(session, *picture);
-  Carry(lines, session, *picture);
+  std::vector<Line> lines = *std::move(targets);
+  SetAsideOrPrint(session, *first);
+  const std::vector<Line> made = MakeVfs(session, *first, lines);
+  const std::unique_ptr<Picture> second = made.empty() ? nullptr : TakeOrPrint(session);
+  if (!made.empty() && second == nullptr) return kExitFailed;
+  if (second != nullptr) {
+    targets = JudgeTargets(*second, session, made);
+    if (targets.ok()) lines = *std::move(targets);
+  }
+  Carry(lines, session, second == nullptr ? *first : *second);
+  lines.insert(lines.begin(), made.begin(), made.end());
   const Output output = session.invocation().output;
   IsDocument(output) ? PrintJson(lines, output) : PrintText(lines);
   return ExitOf(lines);

@@ -21,6 +21,12 @@ bool Fits(const Target& target, const Picture& picture, const GroupPlan& group) 
   });
 }
 
+// A physical function's group, where VFs are made by us: with a verdict.
+bool IsToHaveVfs(const GroupPlan& group) {
+  return group.verdict != Verdict::kUnselected &&
+         std::ranges::count(group.members, Role::kPhysical, &Member::role) > 0;
+}
+
 }  // namespace
 
 void PrintError(const std::string& text) {
@@ -85,7 +91,7 @@ absl::StatusOr<std::vector<const GroupPlan*>> FindTargets(
   for (const Resource& resource : picture.plan.resources) names.push_back(resource.name);
   if (selectors.empty()) {
     for (const GroupPlan& group : picture.plan.groups) {
-      if (!group.resource.empty()) add(group);
+      if (!group.resource.empty() || IsToHaveVfs(group)) add(group);
     }
   }
   for (const std::string& text : selectors) {

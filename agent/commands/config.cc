@@ -29,15 +29,19 @@ Json CompanionsToJson(const ResourceRule& rule) {
 }
 
 Json RuleToJson(const ResourceRule& rule) {
-  return {{"name", rule.name},
-          {"domain", rule.domain},
-          {"select", SelectorsToJson(rule.select)},
-          {"exclude", SelectorsToJson(rule.exclude)},
-          {"companions", CompanionsToJson(rule)},
-          {"allowMembers", SelectorsToJson(rule.allow_members)},
-          {"sharedGroup", rule.shared_group == SharedGroup::kUnit ? "unit" : "members"},
-          {"vfioDriver", rule.vfio_driver},
-          {"numa", rule.numa}};
+  Json json = {{"name", rule.name},
+               {"domain", rule.domain},
+               {"select", SelectorsToJson(rule.select)},
+               {"exclude", SelectorsToJson(rule.exclude)},
+               {"companions", CompanionsToJson(rule)},
+               {"allowMembers", SelectorsToJson(rule.allow_members)},
+               {"sharedGroup", rule.shared_group == SharedGroup::kUnit ? "unit" : "members"},
+               {"vfioDriver", rule.vfio_driver},
+               {"numa", rule.numa}};
+  if (!rule.sriov) return json;
+  json["sriov"] = Json::object();
+  if (rule.sriov->vfs) json["sriov"]["vfs"] = *rule.sriov->vfs;
+  return json;
 }
 
 // "bind.parallel" becomes {"bind": {"parallel": …}}.

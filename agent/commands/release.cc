@@ -115,10 +115,13 @@ void RefuseOffered(const Session& session, std::vector<GroupRelease>& releases) 
   const std::optional<pid_t> holder = DaemonLock::Running(state_dir);
   if (!answer.ok() && !holder) return;
   for (GroupRelease& release : releases) {
-    const std::optional<Refusal> refusal = answer.ok()
-                                               ? Objection(*answer, release.group)
-                                               : NoAnswer(*holder, answer.status(), release.group);
-    if (refusal) release.refusals.push_back(*refusal);
+    std::vector<int> groups = release.vf_groups;
+    groups.insert(groups.begin(), release.group);
+    for (const int group : groups) {
+      const std::optional<Refusal> refusal =
+          answer.ok() ? Objection(*answer, group) : NoAnswer(*holder, answer.status(), group);
+      if (refusal) release.refusals.push_back(*refusal);
+    }
   }
 }
 
@@ -199,11 +202,12 @@ int ExitOf(const std::vector<Line>& lines) {
 int Release(Session& session, bool is_daemon) {
   const std::unique_ptr<Picture> picture = TakeOrPrint(session);
   if (picture == nullptr) return kExitFailed;
-  const auto wanted = Wanted(session, *picture);
+  absl::StatusOr<std::vector<PciAddress>> wanted = Wanted(session, *picture);
   if (!wanted.ok()) {
     PrintError(Message(wanted.status()));
     return kExitUsage;
   }
+  *wanted = WithVfs(picture->facts, picture->custody.records, *std::move(wanted));
   SetAsideOrPrint(session, *picture);
   session.InquireFor(*wanted, *picture);
   if (!picture->custody.inquiry->use.processes_known) {

@@ -153,6 +153,24 @@ absl::Status ReadVfioDriver(const YamlValue& value, ResourceRule& rule) {
   return YamlError(value, absl::StrFormat("'%s': want auto or a driver's name", rule.vfio_driver));
 }
 
+constexpr int kMostVfs = 0xffff;  // NumVFs is a 16-bit register
+
+absl::Status ReadSriov(const YamlValue& value, ResourceRule& rule) {
+  rule.sriov.emplace();
+  return ReadMap(value, {{"vfs", [&](const YamlValue& v) -> absl::Status {
+                            ASSIGN_OR_RETURN(const std::string text, ReadScalar(v));
+                            int count = 0;
+                            if (!absl::SimpleAtoi(text, &count) || count < 1 || count > kMostVfs) {
+                              return YamlError(
+                                  v, absl::StrFormat("'%s': want how many to make, at least 1; "
+                                                     "without vfs those that are there are taken",
+                                                     text));
+                            }
+                            rule.sriov->vfs = count;
+                            return absl::OkStatus();
+                          }}});
+}
+
 absl::StatusOr<ResourceRule> ReadRule(const YamlValue& value, const Policy& policy) {
   ResourceRule rule;
   RETURN_IF_ERROR(ReadMap(
@@ -165,6 +183,7 @@ absl::StatusOr<ResourceRule> ReadRule(const YamlValue& value, const Policy& poli
        {"allowMembers", [&](const YamlValue& v) { return ReadSelectors(v, rule.allow_members); }},
        {"sharedGroup", [&](const YamlValue& v) { return ReadSharedGroup(v, rule); }},
        {"vfioDriver", [&](const YamlValue& v) { return ReadVfioDriver(v, rule); }},
+       {"sriov", [&](const YamlValue& v) { return ReadSriov(v, rule); }},
        {"numa", [&](const YamlValue& v) -> absl::Status {
           ASSIGN_OR_RETURN(rule.numa, ReadBool(v));
           return absl::OkStatus();

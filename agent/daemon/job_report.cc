@@ -1,4 +1,6 @@
 // The log lines of what the kernel is asked to do.
+#include <cerrno>
+
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/daemon/report.h"
@@ -9,11 +11,7 @@ namespace {
 
 std::string Devices(const std::vector<Action>& actions) {
   std::vector<std::string> list;
-  for (const Action& action : actions) {
-    if (!std::holds_alternative<SetOverride>(action)) continue;
-    const std::string address = DeviceOf(action)->ToString();
-    if (list.empty() || list.back() != address) list.push_back(address);
-  }
+  for (const PciAddress& device : DevicesOf(actions)) list.push_back(device.ToString());
   return absl::StrJoin(list, ",");
 }
 
@@ -46,6 +44,42 @@ std::string DriverAfter(const std::vector<Action>& actions, const PciAddress& de
   return kAnyDriver;
 }
 
+// How many VFs the plan gives `device`; nullopt where it does not touch them.
+std::optional<int> VfsOf(const std::vector<Action>& actions, const PciAddress& device) {
+  for (const Action& action : actions) {
+    const auto* const vfs = std::get_if<SetVfs>(&action);
+    if (vfs != nullptr && vfs->device == device) return vfs->count;
+  }
+  return std::nullopt;
+}
+
+// What its driver's answer to a number of VFs mostly means; "" where the code says it all.
+std::string VfsRemedy(const JobEvent& event) {
+  const std::vector<Action>& actions = event.job.actions;
+  if (event.done >= actions.size() || event.code != Code::kProbeRefused) return "";
+  const auto* const vfs = std::get_if<SetVfs>(&actions[event.done]);
+  if (vfs == nullptr) return "";
+  const std::string log =
+      absl::StrFormat("; its driver's reason is in `dmesg | grep %s`", vfs->device.ToString());
+  switch (ErrnoOf(event.status)) {
+    case ENOENT:
+    case ENOSYS:
+    case EOPNOTSUPP:
+      return "this driver makes no virtual functions by sriov_numvfs: use the vendor's tool, and "
+             "sriov: {} for what it makes" +
+             log;
+    case ENOMEM:
+    case ENOSPC:
+      return "the firmware left no room for their memory or buses: switch on SR-IOV and 'above 4G "
+             "decoding', or boot with pci=realloc,assign-busses" +
+             log;
+    case ERANGE:
+      return "it can have less than that: see sriov_totalvfs" + log;
+    default:
+      return "see why its driver makes none" + log;
+  }
+}
+
 // The one that the failed step is about; the group's first where it is about none.
 std::optional<PciAddress> DeviceIn(const JobEvent& event) {
   const std::vector<Action>& actions = event.job.actions;
@@ -66,7 +100,11 @@ void AddStep(const JobEvent& event, Event& line) {
     if (const auto record = event.job.records.find(*device); record != event.job.records.end()) {
       line.With("id", absl::StrFormat("%04x:%04x", record->second.vendor, record->second.device));
     }
-    line.With("from", DriverBefore(actions, *device)).With("to", DriverAfter(actions, *device));
+    if (const std::optional<int> vfs = VfsOf(actions, *device)) {
+      line.With("vfs", absl::StrFormat("%d", *vfs));
+    } else {
+      line.With("from", DriverBefore(actions, *device)).With("to", DriverAfter(actions, *device));
+    }
   }
   if (event.done >= actions.size()) return;
   line.With("step", absl::StrFormat("%d/%d", event.done + 1, actions.size()));
@@ -77,6 +115,7 @@ void AddStep(const JobEvent& event, Event& line) {
 
 std::string RemedyOf(const JobEvent& event) {
   if (!event.remedy.empty()) return event.remedy;
+  if (std::string remedy = VfsRemedy(event); !remedy.empty()) return remedy;
   const std::optional<PciAddress> device = DeviceIn(event);
   return RemedyFor(event.code, device ? device->ToString() : "<address>");
 }

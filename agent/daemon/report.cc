@@ -93,6 +93,11 @@ Event IommuSeen(const Plan& plan) {
   return event;
 }
 
+// Nothing of it is bound: it is about the virtual functions that it is to have.
+bool IsPhysical(const GroupPlan& group) {
+  return std::ranges::count(group.members, Role::kPhysical, &Member::role) > 0;
+}
+
 Event GroupSeen(const GroupPlan& group) {
   Event event;
   event.With("group", GroupText(group.group))
@@ -100,10 +105,10 @@ Event GroupSeen(const GroupPlan& group) {
       .With("members", Endpoints(group));
   switch (group.verdict) {
     case Verdict::kBound:
-      event.name = "group_ready";
+      event.name = IsPhysical(group) ? "vfs_ready" : "group_ready";
       return event;
     case Verdict::kBind:
-      event.name = "group_to_bind";
+      event.name = IsPhysical(group) ? "vfs_to_make" : "group_to_bind";
       return event;
     case Verdict::kUnselected:
       event.name = "group_left";

@@ -156,6 +156,7 @@ Findings Display(const DoctorFacts& facts) {
   for (const GroupPlan& group : facts.picture->plan.groups) {
     if (group.verdict == Verdict::kUnselected) continue;
     for (const Member& member : group.members) {
+      if (member.role == Role::kPhysical) continue;  // stays with the host, console and all
       const auto buffer = facts.picture->facts.frame_buffers.find(member.address);
       if (buffer == facts.picture->facts.frame_buffers.end()) continue;
       findings.push_back(Warn(member.address.ToString() + " " + buffer->second.text,

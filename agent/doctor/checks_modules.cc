@@ -100,8 +100,9 @@ int SelectedWith(const DoctorFacts& facts, std::string_view driver) {
   if (!facts.picture) return 0;
   for (const GroupPlan& group : facts.picture->plan.groups) {
     if (group.verdict == Verdict::kUnselected) continue;
-    count += static_cast<int>(std::ranges::count_if(
-        group.members, [&](const Member& member) { return member.driver == driver; }));
+    count += static_cast<int>(std::ranges::count_if(group.members, [&](const Member& member) {
+      return member.role != Role::kPhysical && member.driver == driver;
+    }));
   }
   return count;
 }

@@ -35,6 +35,7 @@ Json MemberToJson(const MemberNote& note) {
   return {{"address", note.member.address.ToString()},
           {"id", absl::StrFormat("%04x:%04x", note.member.vendor, note.member.device)},
           {"model", note.model},
+          {"sriov", note.sriov},
           {"role", std::string(Name(note.member.role))},
           {"driver", note.member.driver ? Json(*note.member.driver) : Json(nullptr)},
           {"to", note.member.to.empty() ? Json(nullptr) : Json(note.member.to)},

@@ -53,9 +53,19 @@ DevicePath PathOf(const Surroundings& around, const PciDevice& device,
   return path;
 }
 
+std::string SriovWords(const PciDevice& device) {
+  if (device.physfn) {
+    return absl::StrFormat("virtual function of %s", device.physfn->ToString());
+  }
+  const int total = device.sriov_total_vfs.value_or(0);
+  if (total == 0 && device.virtfns.empty()) return "";
+  return absl::StrFormat("physical function with %d of %d virtual functions", device.virtfns.size(),
+                         total);
+}
+
 MemberNote NoteOf(const Surroundings& around, const GroupPlan& group, const Member& member) {
   const PciDevice& device = *FindDevice(around.picture.facts, member.address);
-  MemberNote note{.member = member, .errors = device.errors};
+  MemberNote note{.member = member, .errors = device.errors, .sriov = SriovWords(device)};
   note.model = Printable(ModelOf(around.picture, device));
   if (note.model.empty()) note.model = std::string(ClassWords(device.class_code));
   note.blocks = std::ranges::any_of(group.refusals, [&member](const Refusal& refusal) {

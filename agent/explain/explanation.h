@@ -35,6 +35,7 @@ struct MemberNote {
   bool blocks = false;
   std::vector<std::string> uses;  // what the host does with it: "carries eth0, …"
   std::vector<std::string> errors;
+  std::string sriov;  // "virtual function of 0000:0b:00.0", "physical function with 2 of 4 …"
 };
 
 // What the plan would be if the configuration selected this device, by its address.

@@ -24,6 +24,7 @@ std::string MembersText(const Explanation& explanation) {
                             Name(member.role), member.driver.value_or("(none)"),
                             member.to.empty() ? "" : " -> " + member.to, note.model,
                             note.blocks ? "  <- blocks" : "");
+    if (!note.sriov.empty()) text += absl::StrFormat("      %s\n", note.sriov);
     for (const std::string& use : note.uses) text += absl::StrFormat("      it %s\n", use);
     for (const std::string& error : note.errors) {
       text += absl::StrFormat("      could not be read: %s\n", error);

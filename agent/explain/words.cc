@@ -1,7 +1,26 @@
+#include <algorithm>
+
 #include "absl/strings/str_format.h"
 #include "agent/explain/explanation.h"
 
 namespace vfio_agent {
+namespace {
+
+std::string VfVerdictWords(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kBind:
+      return "stays with the host; `vfio-agent bind` would make its virtual functions";
+    case Verdict::kBound:
+      return "stays with the host; its virtual functions are there and go to guests";
+    case Verdict::kRefused:
+      return "its virtual functions cannot be made as configured";
+    case Verdict::kUnselected:
+      return "stays with the host; virtual functions that it has go to guests";
+  }
+  return "";
+}
+
+}  // namespace
 
 std::string PortWords(const PciDevice& device) {
   const Fact<PcieType>& type = device.config.pcie_type;
@@ -45,6 +64,9 @@ std::string ExplainMerge(const NodeFacts& facts, const Merge& merge) {
 }
 
 std::string VerdictWords(const GroupPlan& group) {
+  if (std::ranges::count(group.members, Role::kPhysical, &Member::role) > 0) {
+    return VfVerdictWords(group.verdict);
+  }
   switch (group.verdict) {
     case Verdict::kBind:
       return "can be given away; `vfio-agent bind` would bind it";

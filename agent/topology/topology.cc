@@ -116,7 +116,7 @@ TopologyDevice Describe(const Picture& picture, const Places& places, const PciD
       .module = IsNvlinkModule(device),
   };
   const auto place = places.find(device.address);
-  if (place != places.end()) {
+  if (place != places.end() && place->second.role != Role::kPhysical) {
     described.verdict = place->second.group->verdict;
     if (place->second.role != Role::kForeign) described.resource = place->second.group->resource;
   }

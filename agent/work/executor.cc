@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "iommu/release.h"
 #include "sysfs/config_space.h"
@@ -42,6 +43,28 @@ absl::Status CheckUnmoved(const Job& job, const Tree& tree) {
     return absl::AbortedError(absl::StrFormat(
         "%s has %s%s now, not %s%s as planned; nothing was written", device.ToString(),
         now.empty() ? "no driver" : "the driver ", now, planned->empty() ? "none" : "", *planned));
+  }
+  return absl::OkStatus();
+}
+
+// VFs that somebody else has made meanwhile, or that a guest has opened.
+absl::Status CheckVfs(const Job& job, const Tree& tree) {
+  for (const Action& action : job.actions) {
+    const auto* const vfs = std::get_if<SetVfs>(&action);
+    if (vfs != nullptr && vfs->count > 0 && tree.Exists(DeviceDir(vfs->device) + "/virtfn0")) {
+      return absl::AbortedError(
+          absl::StrFormat("%s has virtual functions now, which somebody else has made; nothing was "
+                          "written",
+                          vfs->device.ToString()));
+    }
+    const auto* const unbind = std::get_if<Unbind>(&action);
+    if (unbind == nullptr) continue;
+    const absl::StatusOr<std::string> group = tree.ReadLinkName(GroupLink(unbind->device));
+    int number = -1;
+    if (!group.ok() || !absl::SimpleAtoi(*group, &number) || number == job.group) continue;
+    if (IsGroupOpen(tree, number) != true) continue;
+    return absl::FailedPreconditionError(
+        absl::StrFormat("group %d has been opened meanwhile; nothing was written", number));
   }
   return absl::OkStatus();
 }
@@ -116,7 +139,11 @@ Execution Execute(const Job& job, const Tree& tree, const Journal& journal,
         absl::StrFormat("group %d has been opened meanwhile; nothing was written", job.group));
     return execution;
   }
-  outcome.status = CheckUnmoved(job, tree);
+  outcome.status = CheckVfs(job, tree);
+  if (!outcome.status.ok()) {
+    execution.code = absl::IsAborted(outcome.status) ? Code::kPfHasVfs : Code::kHeld;
+  }
+  if (outcome.status.ok()) outcome.status = CheckUnmoved(job, tree);
   if (!outcome.status.ok()) return execution;
   outcome.status = NoteAll(job, journal);
   outcome.refused = !outcome.status.ok();

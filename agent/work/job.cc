@@ -32,6 +32,16 @@ Records RecordsOf(const std::vector<PciAddress>& devices, const Records& records
   return list;
 }
 
+// It has no VFs now; that and its autoprobe is what is to be put back.
+void NoteVfs(const NodeFacts& facts, const SetVfs& making, Job& job) {
+  Record& record = job.records[making.device];
+  record.vfs = making.count;
+  const PciDevice* const device = FindDevice(facts, making.device);
+  if (!record.vfs_autoprobe && device != nullptr && device->vfs_autoprobe.known()) {
+    record.vfs_autoprobe = device->vfs_autoprobe.value();
+  }
+}
+
 // A member that stays where it is, with vfio-pci, but was on its way back when that was cut off.
 void TakeAgain(const Records& records, const PciAddress& member, Job& job) {
   const auto found = records.find(member);
@@ -71,6 +81,9 @@ Job MakeBindJob(const GroupPlan& group, const NodeFacts& facts, const Custody& c
     job.records[member.address] =
         MakeRecord(*device, endpoints, OverrideOf(custody, member.address), member.to,
                    earlier == job.earlier.end() ? nullptr : &earlier->second, boot_id);
+  }
+  for (const Action& action : job.actions) {
+    if (const auto* const vfs = std::get_if<SetVfs>(&action)) NoteVfs(facts, *vfs, job);
   }
   return job;
 }

@@ -75,6 +75,9 @@ std::string RecordToText(const Record& record) {
       {"to", record.to},
       {"releasing", record.releasing},
       {"step", record.step}};
+  // Only where there is something to say, so that other records read as they always did.
+  if (record.vfs) object["vfs"] = *record.vfs;
+  if (record.vfs_autoprobe) object["vfs_autoprobe"] = *record.vfs_autoprobe;
   object["checksum"] = Checksum(object);
   return Dump(object) + "\n";
 }
@@ -112,6 +115,10 @@ absl::StatusOr<Record> ParseRecord(std::string_view text) {
   record.releasing = releasing.get<bool>();
   const json d3cold = object.value("d3cold_allowed", json());
   if (d3cold.is_boolean()) record.d3cold_allowed = d3cold.get<bool>();
+  const json vfs = object.value("vfs", json());
+  if (vfs.is_number_integer()) record.vfs = vfs.get<int>();
+  const json autoprobe = object.value("vfs_autoprobe", json());
+  if (autoprobe.is_boolean()) record.vfs_autoprobe = autoprobe.get<bool>();
   return record;
 }
 

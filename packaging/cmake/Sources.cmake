@@ -10,7 +10,7 @@ vfio_agent_library(sysfs
 vfio_agent_library(iommu
   SOURCES acs_quirks.cc action.cc apply.cc code.cc condition.cc custody.cc distance.cc guards.cc
           isolation.cc members.cc naming.cc nvlink.cc plan.cc record.cc release.cc relocation.cc
-          resources.cc rules.cc selector.cc steps.cc tenancy.cc
+          resources.cc rules.cc selector.cc sriov.cc steps.cc tenancy.cc
   PUBLIC vfio_agent::sysfs)
 vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto health.proto outline.proto
   pluginregistration.proto podresources_v1.proto reflection.proto status.proto)

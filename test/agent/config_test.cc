@@ -30,6 +30,7 @@ resources:
     sharedGroup: unit
     vfioDriver: auto
     numa: false
+    sriov: {vfs: 4}
 aliases: {"10de:3182": GB110_B300_SXM6}
 guard: {override: ["0000:01:00.0"]}
 bind: {unbindTimeout: 10s, parallel: 4, onExit: release}
@@ -47,6 +48,7 @@ metrics: {listen: "127.0.0.1:9431"}
   CHECK(rule.allow_members[0].vendor == 0x15b3);
   CHECK(rule.shared_group == SharedGroup::kUnit);
   CHECK_FALSE(rule.numa);
+  CHECK(rule.sriov == Sriov{.vfs = 4});
   CHECK(config->policy.aliases.at("10de:3182") == "GB110_B300_SXM6");
   CHECK(config->policy.guard_override.size() == 1);
   CHECK(config->settings.at("bind.unbindTimeout") == "10s");
@@ -57,6 +59,15 @@ TEST_CASE("an empty configuration is the built-in one", "[agent]") {
   const auto config = ParseConfig("", "c.yaml");
   REQUIRE(config.ok());
   CHECK(config->policy == DefaultPolicy());
+}
+
+TEST_CASE("sriov without a number takes the virtual functions that are there", "[agent]") {
+  for (const char* sriov : {"{}", "", "~"}) {
+    const auto config = ParseConfig(
+        std::string("resources:\n- select: [{vendor: '10de'}]\n  sriov: ") + sriov, "c.yaml");
+    REQUIRE(config.ok());
+    CHECK(config->policy.resources.at(0).sriov == Sriov{});
+  }
 }
 
 TEST_CASE("mode container offers nothing", "[agent]") {
@@ -87,6 +98,10 @@ TEST_CASE("a wrong configuration is told with file, line, column and path", "[ag
       Row{"resources: [{name: bad name, select: [{vendor: '10de'}]}]", "resource name 'bad name'"},
       Row{"resources: [{domain: UPPER, select: [{vendor: '10de'}]}]", "lower-case DNS name"},
       Row{"resources: [{select: [{vendor: '10de'}], numa: maybe}]", "want true or false"},
+      Row{"resources: [{select: [{vendor: '10de'}], sriov: {vfs: 0}}]", "at least 1"},
+      Row{"resources: [{select: [{vendor: '10de'}], sriov: {vfs: 70000}}]", "at least 1"},
+      Row{"resources: [{select: [{vendor: '10de'}], sriov: {vf: 1}}]", "unknown key"},
+      Row{"resources: [{select: [{vendor: '10de'}], sriov: yes}]", "want keys and values"},
       Row{"resources: [{select: [{vendor: '10de'}], companions: all}]", "want same-slot"},
       Row{"resources: [{select: [{vendor: '10de'}], sharedGroup: x}]", "want members or unit"},
       Row{"resources: [{select: [{vendor: '10de'}], vfioDriver: ../x}]", "a driver's name"},

@@ -50,6 +50,20 @@ TEST_CASE("a plan whose device has moved since is not begun: no record, no write
   CHECK(CodeOfFailure(plan.job.actions[0], execution.outcome.status) == Code::kDriverChanged);
 }
 
+TEST_CASE("VFs that somebody else has made meanwhile are not touched: no record, no write",
+          "[agent]") {
+  Planned plan("nvidia");
+  plan.fake.Attribute(kGpu, "sriov_drivers_autoprobe", "1").Attribute(kGpu, "sriov_numvfs", "2");
+  plan.fake.Link(FakeTree::Of(kGpu, "virtfn0"), "sys/devices/pci0000:3a/0000:3b:00.1");
+  plan.job.actions = {SetAutoprobe{At(kGpu), false}, SetVfs{At(kGpu), 2}};
+  const Execution execution = plan.Run();
+  CHECK(execution.code == Code::kPfHasVfs);
+  CHECK_THAT(std::string(execution.outcome.status.message()),
+             Catch::Contains("nothing was written"));
+  CHECK(plan.Records() == 0);
+  CHECK(plan.fake.Read(FakeTree::Of(kGpu, "sriov_drivers_autoprobe")).starts_with("1"));
+}
+
 TEST_CASE("what cannot be journalled is not begun", "[agent]") {
   Planned plan("nvidia");
   plan.journal = Journal(plan.dir.Write("no-directory", "") + "/state", "boot");

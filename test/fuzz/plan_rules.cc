@@ -111,6 +111,23 @@ void CheckSteps(const GroupPlan& group) {
           "the last step waits for the group's node");
 }
 
+// A physical function stays where it is: it may get virtual functions, and nothing else is done.
+void CheckPhysical(const GroupPlan& group) {
+  for (const Member& member : group.members) {
+    Require(member.action != MemberAction::kBind, "a physical function is not bound",
+            member.address.ToString());
+  }
+  for (const Action& action : group.actions) {
+    Require(std::holds_alternative<SetAutoprobe>(action) || std::holds_alternative<SetVfs>(action),
+            "a physical function only gets virtual functions", ToShell(action));
+    CheckWords(action);
+  }
+}
+
+bool IsPhysical(const GroupPlan& group) {
+  return std::ranges::count(group.members, Role::kPhysical, &Member::role) > 0;
+}
+
 void CheckUnits(const Plan& plan) {
   for (const Resource& resource : plan.resources) {
     Require(!resource.units.empty(), "a resource has units", resource.name);
@@ -132,8 +149,12 @@ void RequireSoundPlan(const NodeFacts& facts, const Plan& plan) {
   size_t members = 0, numbered = 0;
   for (const GroupPlan& group : plan.groups) {
     CheckMembers(facts, group);
-    CheckVerdict(group);
-    CheckSteps(group);
+    if (IsPhysical(group)) {
+      CheckPhysical(group);
+    } else {
+      CheckVerdict(group);
+      CheckSteps(group);
+    }
     members += group.group ? group.members.size() : 0;
     numbered += group.group ? 1 : 0;
   }

@@ -22,7 +22,10 @@ Policy GreedyPolicy() {
   all.companion_list = {{.classes = {"0403"}}};
   all.allow_members = {{.classes = {"01", "0c"}}};
   all.shared_group = SharedGroup::kUnit;
-  return {.resources = {all},
+  ResourceRule vfs;
+  vfs.select = {{.vendor = uint16_t{0x15b3}}};
+  vfs.sriov = Sriov{.vfs = 2};
+  return {.resources = {all, vfs},
           .aliases = {{"10de:2330", "H100"}},
           .guard_override = {*PciAddress::Parse("0000:3b:00.0")}};
 }

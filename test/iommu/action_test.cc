@@ -27,6 +27,9 @@ const std::vector<Row>& Rows() {
        "echo 0000:3b:00.0 > /sys/bus/pci/drivers/nvidia/unbind"},
       {Probe{TheGpu(), "vfio-pci"}, "probe", "vfio-pci",
        "echo 0000:3b:00.0 > /sys/bus/pci/drivers_probe"},
+      {SetAutoprobe{TheGpu(), false}, "autoprobe", "0",
+       "echo 0 > /sys/bus/pci/devices/0000:3b:00.0/sriov_drivers_autoprobe"},
+      {SetVfs{TheGpu(), 4}, "vfs", "4", "echo 4 > /sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs"},
       {AwaitNode{17}, "await-node", "/dev/vfio/17", "ls -l /dev/vfio/17"},
   };
   return rows;

@@ -104,6 +104,21 @@ TEST_CASE("SRIOV-02: VFs are no whole GPUs, and their PF waits until they are go
   CHECK(GroupOf(plan, 31).verdict == Verdict::kUnselected);
 }
 
+TEST_CASE("SRIOV-02: with an opt-in each VF is a unit of its own, the PF none", "[iommu]") {
+  PciDevice pf = Function("0001:04:00.0", 30, "nvidia", "10de:2bb5", 0x030200);
+  pf.virtfns = {At("0001:04:00.2"), At("0001:04:03.1")};
+  Policy policy = DefaultPolicy();
+  policy.resources[0].sriov.emplace();
+  const Plan plan = MakePlan(
+      Node({pf, Vf("0001:04:00.2", 31, "0001:04:00.0"), Vf("0001:04:03.1", 32, "0001:04:00.0")}),
+      policy, TestNames());
+  CHECK(plan.refusals.empty());
+  REQUIRE(plan.resources.size() == 1);
+  REQUIRE(plan.resources[0].units.size() == 2);
+  CHECK(plan.resources[0].units[1].id == "0001:04:03.1");
+  CHECK(GroupOf(plan, 30).actions.empty());
+}
+
 TEST_CASE("SRIOV-04: an Intel GPU is off by default, and its PF in use is never taken", "[iommu]") {
   PciDevice pf = Function("0000:00:02.0", 1, "xe", "8086:7d67", 0x030000);
   std::vector<PciDevice> devices;
@@ -122,6 +137,12 @@ TEST_CASE("SRIOV-04: an Intel GPU is off by default, and its PF in use is never 
   const Plan plan = MakePlan(facts, intel, {});
   CHECK(Codes(plan.refusals) == "pf-has-vfs 0000:00:02.0");
   CHECK(GroupOf(plan, 1).actions.empty());
+  Policy vfs = intel;
+  vfs.resources[0].sriov.emplace();
+  const Plan opted = MakePlan(facts, vfs, {});
+  CHECK(opted.refusals.empty());
+  CHECK(GroupOf(opted, 1).actions.empty());
+  CHECK(opted.resources.at(0).units.size() == 7);
 }
 
 TEST_CASE("NUMA-02: the node is what the kernel says, and can be left out", "[iommu]") {

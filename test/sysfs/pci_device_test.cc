@@ -20,7 +20,7 @@ TEST_CASE("every attribute of a function is read", "[sysfs]") {
   FakeTree fake;
   fake.Add({.address = kGpu, .driver = "nvidia", .group = 17});
   fake.Attribute(kGpu, "numa_node", "1").Attribute(kGpu, "boot_vga", "1");
-  fake.Attribute(kGpu, "sriov_totalvfs", "16");
+  fake.Attribute(kGpu, "sriov_totalvfs", "16").Attribute(kGpu, "sriov_drivers_autoprobe", "1");
   const PciDevice device = Read(fake);
   CHECK(device.errors.empty());
   CHECK(device.address == At(kGpu));
@@ -35,6 +35,7 @@ TEST_CASE("every attribute of a function is read", "[sysfs]") {
   CHECK(device.group == 17);
   CHECK(device.numa_node == 1);
   CHECK(device.sriov_total_vfs.is(16));
+  CHECK(device.vfs_autoprobe.is(true));
   CHECK(device.boot_vga.is(true));
   CHECK(device.reset_method.is("flr bus"));
   CHECK(device.power_state.is("D0"));
