@@ -86,7 +86,7 @@ TEST_CASE("a wrong configuration is told with file, line, column and path", "[ag
       Row{"resources: [{select: [{group: x}]}]", "want a group number"},
       Row{"resources: [{name: bad name, select: [{vendor: '10de'}]}]", "resource name 'bad name'"},
       Row{"resources: [{domain: UPPER, select: [{vendor: '10de'}]}]", "lower-case DNS name"},
-      Row{"resources: [{select: [{vendor: '10de'}], numa: maybe}]", "want true or false"},
+      Row{"resources: [{select: [{vendor: '10de'}], numa: maybe}]", "want true, false or nearest"},
       Row{"resources: [{select: [{vendor: '10de'}], companions: all}]", "want same-slot"},
       Row{"resources: [{select: [{vendor: '10de'}], sharedGroup: x}]", "want members or unit"},
       Row{"resources: [{select: [{vendor: '10de'}], vfioDriver: ../x}]", "a driver's name"},

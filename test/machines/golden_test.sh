@@ -14,6 +14,17 @@ failed=0 looked=0
 
 # Where one of several vendors' presets has something to say.
 with_presets=(
+  "mi300x-8gpu-cx7-switches amd"
+  "mi300x-8gpu-cx7-switches mellanox"
+  "hgx-8gpu mellanox"
+  "hgx-8gpu nvme"
+  "hgx-b200-8gpu-cx7-switch-chains mellanox"
+  "am5-desktop-igpu-only amd"
+  "desktop-b450-rx580-raven-apu-chipset-group amd"
+  "laptop-intel-raptorlake-iommu-on intel"
+  "jetson-orin-arm64-platform-root nvme"
+  "supermicro-epyc-no-gpu nvme"
+  "vm-domain-10000 nvme"
 )
 
 # compare ROOT NAME [PRESET]
