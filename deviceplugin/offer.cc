@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "iommu/condition.h"
+#include "iommu/planning.h"
 
 namespace vfio_agent {
 namespace {
@@ -130,7 +131,7 @@ class OfferMaker {
 
   void AddNodes(const Unit& unit, OfferedUnit& offered) const {
     AddNode("vfio", facts_, offered);
-    AddNode(absl::StrFormat("%d", *unit.group), facts_, offered);
+    AddNode(GroupNodeName(facts_, *unit.group), facts_, offered);
     const size_t before = offered.nodes.size();
     for (const PciAddress& address : unit.addresses) {
       const PciDevice* const device = FindDevice(facts_, address);

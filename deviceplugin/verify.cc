@@ -18,13 +18,19 @@ absl::Status Changed(const OfferedUnit& unit, Code code, const std::string& text
       absl::StrFormat("%s: %s: %s", unit.id, CodeName(code), text));
 }
 
-absl::Status VerifyDriver(const TreeDir& device, const OfferedUnit& unit,
+// The kernel makes it for what a vfio driver has, whatever the driver's name.
+bool HasVfioDevice(const Tree& tree, const std::string& member) {
+  const auto names = tree.List(absl::StrFormat("%s/%s/vfio-dev", kDevicesDir, member));
+  return names.ok() && !names->empty();
+}
+
+absl::Status VerifyDriver(const Tree& tree, const TreeDir& device, const OfferedUnit& unit,
                           const std::string& member) {
   const auto driver = device.ReadLinkName("driver");
   if (driver.ok()) {
     // pci-stub holds a device for nobody, so the kernel lets a guest have the rest of its group.
     const bool named = std::ranges::find(unit.addresses, member) != unit.addresses.end();
-    if (IsVfioDriver(*driver)) return absl::OkStatus();
+    if (IsVfioDriver(*driver) || HasVfioDevice(tree, member)) return absl::OkStatus();
     if (*driver == "pci-stub" && !named) return absl::OkStatus();
     return Changed(unit, Code::kDriverChanged,
                    absl::StrFormat("%s is bound to %s", member, *driver));
@@ -67,7 +73,7 @@ absl::Status VerifyMember(const Tree& tree, const OfferedUnit& unit, const std::
                    absl::StrFormat("%s cannot be read: %s", member, Message(device.status())));
   }
   const absl::Status status = VerifyGroup(*device, unit, member);
-  return status.ok() ? VerifyDriver(*device, unit, member) : status;
+  return status.ok() ? VerifyDriver(tree, *device, unit, member) : status;
 }
 
 }  // namespace

@@ -36,19 +36,21 @@ std::string WhatMoved(const Draft& draft, const Records& records) {
 // /dev/iommu. Kernels have the one, the other or both.
 std::string WhatNodeIsMissing(const Draft& draft, const Context& context) {
   const NodeFacts& facts = context.facts;
-  const std::string group = absl::StrFormat("%d", *draft.plan.group);
+  const std::string group = GroupNodeName(facts, *draft.plan.group);
   const bool has_group = facts.vfio_nodes.contains(group);
   if (has_group && facts.vfio_nodes.contains("vfio")) return "";
   // Where guests go by groups, a node that is missing is missing, whatever cdevs there are.
-  const bool by_cdev = context.policy.iommufd || !facts.vfio_nodes.contains("vfio");
-  bool has_cdevs = by_cdev && facts.iommu_node;
+  bool has_cdevs = facts.iommu_node;
   for (size_t i = 0; i < draft.devices.size(); ++i) {
     if (draft.plan.members[i].role != Role::kPrimary) continue;
     const auto& cdev = draft.devices[i]->vfio_cdev;
     has_cdevs = has_cdevs && cdev && facts.vfio_nodes.contains("devices/" + *cdev);
   }
-  if (has_cdevs) return "";
-  return absl::StrFormat("/dev/vfio/%s is not there", has_group ? "vfio" : group);
+  if (has_cdevs && context.policy.iommufd) return "";
+  return absl::StrFormat("/dev/vfio/%s is not there%s", has_group ? "vfio" : group,
+                         has_cdevs && !facts.vfio_nodes.contains("vfio")
+                             ? ", since this kernel has iommufd alone: set kubelet.iommufd"
+                             : "");
 }
 
 std::string WhatFailedFatally(const Draft& draft, const Context& context) {

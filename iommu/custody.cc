@@ -40,7 +40,7 @@ std::vector<std::string> PodsOf(const PodClaims& claims,
 void NoteBound(const NodeFacts& facts, std::set<PciAddress>& seen_bound) {
   std::set<int> groups;
   for (const PciDevice& device : facts.devices) {
-    if (device.group && device.driver && IsVfioDriver(*device.driver)) groups.insert(*device.group);
+    if (device.group && IsOnVfio(device)) groups.insert(*device.group);
   }
   for (const PciDevice& device : facts.devices) {
     if (device.group && !device.IsBridge() && groups.contains(*device.group)) {
@@ -62,7 +62,7 @@ uint64_t FatalErrors(const NodeFacts& facts, const PciDevice& endpoint) {
 void NoteFatal(const NodeFacts& facts, std::map<PciAddress, uint64_t>& before) {
   std::map<PciAddress, uint64_t> now;
   for (const PciDevice& device : facts.devices) {
-    if (device.IsBridge() || !device.driver || !IsVfioDriver(*device.driver)) continue;
+    if (device.IsBridge() || !IsOnVfio(device)) continue;
     const uint64_t count = FatalErrors(facts, device);
     const auto known = before.find(device.address);
     now[device.address] = known == before.end() ? count : std::min(known->second, count);
@@ -73,8 +73,7 @@ void NoteFatal(const NodeFacts& facts, std::map<PciAddress, uint64_t>& before) {
 bool CanBeHeld(const Custody& custody, const NodeFacts& facts, int group) {
   return std::ranges::any_of(MembersOf(facts, group), [&custody](const PciDevice* device) {
     const auto record = custody.records.find(device->address);
-    return (device->driver && IsVfioDriver(*device->driver)) ||
-           custody.seen_bound.contains(device->address) ||
+    return IsOnVfio(*device) || custody.seen_bound.contains(device->address) ||
            (record != custody.records.end() && record->second.IsTaken() && !record->second.vfs);
   });
 }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "iommu/isolation.h"
 #include "iommu/planning.h"
+#include "iommu/preset.h"
 
 namespace vfio_agent {
 namespace {
@@ -87,8 +88,8 @@ Question Ask(const std::vector<Draft>& drafts, const Custody& custody) {
 }  // namespace
 
 Policy DefaultPolicy() {
-  ResourceRule nvidia;
-  nvidia.select = {{.vendor = uint16_t{0x10de}, .classes = {"0300", "0302"}}};
+  ResourceRule nvidia = RuleOf(*FindPreset("nvidia"));
+  nvidia.preset.clear();  // nobody asked for it
   return {.resources = {nvidia}};
 }
 

@@ -64,7 +64,8 @@ struct Unit {
   std::optional<int> group;
   std::optional<int> numa_node;
   UnitState state = UnitState::kRefused;
-  std::string reason;          // why it is not ready, in a sentence; empty when ready
+  // Why it is not ready, in a sentence, or that it is unsafe; else empty.
+  std::string reason;
   std::vector<PodClaim> pods;  // who has it, as the kubelet says
   bool operator==(const Unit&) const = default;
 };

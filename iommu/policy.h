@@ -34,6 +34,11 @@ struct ResourceRule {
   std::string vfio_driver = "auto";  // auto, or a driver's name
   bool numa = true;
   std::optional<Sriov> sriov;
+  std::string preset;  // whose values were filled in; empty: none
+  std::string suffix;  // behind names by model: "_PT"
+  // For a device of a NUMA node without processors, the nearest node with some.
+  bool numa_nearest = false;
+  bool noiommu = false;  // also where nothing isolates the guest
   bool operator==(const ResourceRule&) const = default;
 };
 

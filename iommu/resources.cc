@@ -8,6 +8,14 @@
 namespace vfio_agent {
 namespace {
 
+// The node that the kubelet is told.
+std::optional<int> NumaNodeOf(const PciDevice& device, const ResourceRule& rule,
+                              const NodeFacts& facts) {
+  if (!rule.numa_nearest || !device.numa_node) return device.numa_node;
+  const auto nearest = facts.nearest_cpu_nodes.find(*device.numa_node);
+  return nearest == facts.nearest_cpu_nodes.end() ? device.numa_node : nearest->second;
+}
+
 std::vector<Unit> UnitsOf(const Draft& draft, const Tenants& tenants, const Context& context) {
   std::vector<Unit> units;
   for (size_t i = 0; i < draft.devices.size(); ++i) {
@@ -21,11 +29,15 @@ std::vector<Unit> UnitsOf(const Draft& draft, const Tenants& tenants, const Cont
               .primary = device.address,
               .addresses = {device.address},
               .group = draft.plan.group,
-              .numa_node = device.numa_node};
+              .numa_node = NumaNodeOf(device, *draft.rule, context.facts)};
     unit.pods = tenants.PodsOf(device.address);
     const Condition condition = ConditionOf(draft, device, unit.pods, tenants, context);
     unit.state = condition.state;
     unit.reason = condition.reason;
+    if (unit.reason.empty() && unit.group && context.facts.groups.at(*unit.group).noiommu) {
+      unit.reason = absl::StrFormat("%s: UNSAFE, nothing isolates its user from the host",
+                                    CodeName(Code::kNoiommu));
+    }
     units.push_back(std::move(unit));
   }
   return units;

@@ -43,6 +43,8 @@ struct NodeFacts {
   std::set<std::string> vfio_nodes;  // below dev/vfio: "vfio", "26", "noiommu-0", "devices/vfio0"
   bool iommu_node = false;           // dev/iommu
   std::map<PciAddress, FrameBuffer> frame_buffers;
+  // Of NUMA nodes without processors that have devices: the nearest one that has some.
+  std::map<int, int> nearest_cpu_nodes;
   std::vector<std::string> skipped;  // entries that are no devices, and why, one line each
 
   bool operator==(const NodeFacts&) const = default;

@@ -2,6 +2,7 @@
 #include "agent/commands.h"
 #include "agent/exit_code.h"
 #include "agent/json.h"
+#include "iommu/preset.h"
 
 namespace vfio_agent {
 namespace {
@@ -37,7 +38,10 @@ Json RuleToJson(const ResourceRule& rule) {
                {"allowMembers", SelectorsToJson(rule.allow_members)},
                {"sharedGroup", rule.shared_group == SharedGroup::kUnit ? "unit" : "members"},
                {"vfioDriver", rule.vfio_driver},
-               {"numa", rule.numa}};
+               {"numa", rule.numa_nearest ? Json("nearest") : Json(rule.numa)},
+               {"preset", rule.preset},
+               {"suffix", rule.suffix},
+               {"noiommu", rule.noiommu}};
   if (!rule.sriov) return json;
   json["sriov"] = Json::object();
   if (rule.sriov->vfs) json["sriov"]["vfs"] = *rule.sriov->vfs;
@@ -52,6 +56,17 @@ void Put(Json& document, const std::string& key, const std::string& value) {
   } else {
     document[key.substr(0, dot)][key.substr(dot + 1)] = value;
   }
+}
+
+// What is known of the presets that the file has.
+std::string NotesOf(const Policy& policy) {
+  std::string notes;
+  for (size_t i = 0; i < policy.resources.size(); ++i) {
+    const Preset* const preset = FindPreset(policy.resources[i].preset);
+    if (preset == nullptr) continue;
+    notes += absl::StrFormat("resources[%d]: preset %s: %s\n", i, preset->name, preset->note);
+  }
+  return notes;
 }
 
 }  // namespace
@@ -71,7 +86,7 @@ Json PolicyToJson(const Config& config) {
 }
 
 int ConfigCheckCommand(Session& session) {
-  PrintText(session.config().file_name + ": valid\n");
+  PrintText(session.config().file_name + ": valid\n" + NotesOf(session.config().policy));
   return kExitDone;
 }
 

@@ -11,6 +11,8 @@ vfio_agent_library(iommu
   SOURCES acs_quirks.cc action.cc apply.cc code.cc condition.cc custody.cc distance.cc guards.cc
           isolation.cc members.cc naming.cc nvlink.cc plan.cc record.cc release.cc relocation.cc
           resources.cc rules.cc selector.cc sriov.cc steps.cc tenancy.cc
+          isolation.cc members.cc naming.cc nvlink.cc plan.cc preset.cc record.cc release.cc
+          relocation.cc resources.cc rules.cc selector.cc steps.cc tenancy.cc
   PUBLIC vfio_agent::sysfs)
 vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto health.proto outline.proto
   pluginregistration.proto podresources_v1.proto reflection.proto status.proto)
@@ -30,7 +32,8 @@ vfio_agent_library(agent
           commands/explain.cc commands/health.cc commands/kubevirt.cc commands/list.cc
           commands/plan.cc commands/release.cc commands/run.cc commands/snapshot.cc
           commands/status.cc commands/topology.cc commands/usage.cc commands/version.cc
-          config/config.cc config/config_resources.cc config/config_watch.cc
+          config/config.cc config/config_preset.cc config/config_resources.cc
+          config/config_watch.cc
           config/listen_address.cc config/settings.cc config/yaml.cc
           daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/agent_reload.cc
           daemon/answers.cc daemon/config_report.cc daemon/counts.cc daemon/daemon_lock.cc

@@ -97,7 +97,7 @@ TEST_CASE("a wrong configuration is told with file, line, column and path", "[ag
       Row{"resources: [{select: [{group: x}]}]", "want a group number"},
       Row{"resources: [{name: bad name, select: [{vendor: '10de'}]}]", "resource name 'bad name'"},
       Row{"resources: [{domain: UPPER, select: [{vendor: '10de'}]}]", "lower-case DNS name"},
-      Row{"resources: [{select: [{vendor: '10de'}], numa: maybe}]", "want true or false"},
+      Row{"resources: [{select: [{vendor: '10de'}], numa: maybe}]", "want true, false or nearest"},
       Row{"resources: [{select: [{vendor: '10de'}], sriov: {vfs: 0}}]", "at least 1"},
       Row{"resources: [{select: [{vendor: '10de'}], sriov: {vfs: 70000}}]", "at least 1"},
       Row{"resources: [{select: [{vendor: '10de'}], sriov: {vf: 1}}]", "unknown key"},
