@@ -28,16 +28,33 @@ Json CompanionsToJson(const ResourceRule& rule) {
   return rule.companions == Companions::kNone ? "none" : "same-slot";
 }
 
+Json BundleToJson(const ResourceRule& rule) {
+  Json members = Json::array();
+  for (const BundleMember& member : rule.bundle) {
+    members.push_back({{"select", SelectorsToJson(member.select)},
+                       {"count", member.count == 0 ? Json("all") : Json(member.count)},
+                       {"near", member.same_switch ? "switch" : "any"}});
+  }
+  return {{"members", members}, {"unit", rule.bundle_by_device ? "device" : "bundle"}};
+}
+
 Json RuleToJson(const ResourceRule& rule) {
-  return {{"name", rule.name},
-          {"domain", rule.domain},
-          {"select", SelectorsToJson(rule.select)},
-          {"exclude", SelectorsToJson(rule.exclude)},
-          {"companions", CompanionsToJson(rule)},
-          {"allowMembers", SelectorsToJson(rule.allow_members)},
-          {"sharedGroup", rule.shared_group == SharedGroup::kUnit ? "unit" : "members"},
-          {"vfioDriver", rule.vfio_driver},
-          {"numa", rule.numa}};
+  Json json = {{"name", rule.name},
+               {"domain", rule.domain},
+               {"select", SelectorsToJson(rule.select)},
+               {"exclude", SelectorsToJson(rule.exclude)},
+               {"companions", CompanionsToJson(rule)},
+               {"allowMembers", SelectorsToJson(rule.allow_members)},
+               {"sharedGroup", rule.shared_group == SharedGroup::kUnit ? "unit" : "members"},
+               {"vfioDriver", rule.vfio_driver},
+               {"numa", rule.numa},
+               {"partitions", rule.partitions}};
+  // Its selectors are those of the bundle's members, and the file takes only one of the two.
+  if (!rule.bundle.empty()) {
+    json.erase("select");
+    json["bundle"] = BundleToJson(rule);
+  }
+  return json;
 }
 
 // "bind.parallel" becomes {"bind": {"parallel": …}}.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "agent/config/config_bundle.h"
 #include "iommu/naming.h"
 #include "sysfs/status.h"
 
@@ -87,14 +88,6 @@ absl::StatusOr<Selector> ReadSelector(const YamlValue& value) {
   return selector;
 }
 
-absl::Status ReadSelectors(const YamlValue& value, std::vector<Selector>& selectors) {
-  return ReadList(value, [&](const YamlValue& item) -> absl::Status {
-    ASSIGN_OR_RETURN(Selector selector, ReadSelector(item));
-    selectors.push_back(std::move(selector));
-    return absl::OkStatus();
-  });
-}
-
 absl::Status ReadCompanions(const YamlValue& value, ResourceRule& rule) {
   if (value.kind == YamlValue::Kind::kList) {
     rule.companions = Companions::kListed;
@@ -153,23 +146,31 @@ absl::Status ReadVfioDriver(const YamlValue& value, ResourceRule& rule) {
   return YamlError(value, absl::StrFormat("'%s': want auto or a driver's name", rule.vfio_driver));
 }
 
+absl::Status ReadOwnSelect(const YamlValue& value, ResourceRule& rule) {
+  if (!rule.bundle.empty()) return YamlError(value, "either select: or bundle:, not both");
+  return ReadSelectors(value, rule.select);
+}
+
 absl::StatusOr<ResourceRule> ReadRule(const YamlValue& value, const Policy& policy) {
   ResourceRule rule;
   RETURN_IF_ERROR(ReadMap(
       value,
       {{"name", [&](const YamlValue& v) { return ReadName(v, policy, rule); }},
        {"domain", [&](const YamlValue& v) { return ReadDomain(v, rule); }},
-       {"select", [&](const YamlValue& v) { return ReadSelectors(v, rule.select); }},
+       {"select", [&](const YamlValue& v) { return ReadOwnSelect(v, rule); }},
        {"exclude", [&](const YamlValue& v) { return ReadSelectors(v, rule.exclude); }},
        {"companions", [&](const YamlValue& v) { return ReadCompanions(v, rule); }},
        {"allowMembers", [&](const YamlValue& v) { return ReadSelectors(v, rule.allow_members); }},
        {"sharedGroup", [&](const YamlValue& v) { return ReadSharedGroup(v, rule); }},
        {"vfioDriver", [&](const YamlValue& v) { return ReadVfioDriver(v, rule); }},
+       {"bundle", [&](const YamlValue& v) { return ReadBundle(v, rule); }},
+       {"partitions", [&](const YamlValue& v) { return ReadPartitions(v, rule); }},
        {"numa", [&](const YamlValue& v) -> absl::Status {
           ASSIGN_OR_RETURN(rule.numa, ReadBool(v));
           return absl::OkStatus();
         }}}));
   if (rule.select.empty()) return YamlError(value, "a resource needs select:");
+  RETURN_IF_ERROR(CheckBundle(value, policy, rule));
   return rule;
 }
 
@@ -188,6 +189,14 @@ absl::Status CheckOverlap(const YamlValue& value, const Policy& policy, const Re
 }
 
 }  // namespace
+
+absl::Status ReadSelectors(const YamlValue& value, std::vector<Selector>& selectors) {
+  return ReadList(value, [&](const YamlValue& item) -> absl::Status {
+    ASSIGN_OR_RETURN(Selector selector, ReadSelector(item));
+    selectors.push_back(std::move(selector));
+    return absl::OkStatus();
+  });
+}
 
 absl::Status ReadResources(const YamlValue& value, Policy& policy) {
   policy.resources.clear();
