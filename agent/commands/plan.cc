@@ -41,7 +41,9 @@ std::string BundlesText(const Plan& plan) {
   for (const Resource& resource : plan.resources) {
     for (const Unit& unit : resource.units) {
       if (unit.groups.empty()) continue;
-      text += absl::StrFormat("\n# one unit of %s: %s\n", resource.name, PartsText(unit));
+      text +=
+          absl::StrFormat("\n# one unit of %s%s: %s\n", resource.name,
+                          unit.state == UnitState::kRefused ? " (refused)" : "", PartsText(unit));
     }
   }
   return text;

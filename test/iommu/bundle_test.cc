@@ -125,5 +125,16 @@ TEST_CASE("a group is never divided between two bundles", "[iommu]") {
         "a unit takes");
 }
 
+TEST_CASE("a device that two entries select is the first one's, and the bundle lacks it",
+          "[iommu]") {
+  Policy policy = Bundled({Gpus(4)});
+  policy.resources.insert(policy.resources.begin(),
+                          {.name = "nvidia.com/one", .select = {{.address = At("0000:21:00.0")}}});
+  const Plan plan = PlanOf(SmallBoard(), policy);
+  CHECK(Units(plan) == "11+31+41 refused\n");
+  CHECK(plan.resources.at(1).name == "nvidia.com/one");
+  CHECK(plan.resources.at(1).units.at(0).state == UnitState::kReady);
+}
+
 }  // namespace
 }  // namespace vfio_agent
