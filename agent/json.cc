@@ -54,6 +54,15 @@ Json ResourceToJson(const Resource& resource) {
                      {"group", OrNull(unit.group)},
                      {"numa_node", OrNull(unit.numa_node)},
                      {"state", Text(Name(unit.state))}});
+    if (!unit.groups.empty()) units.back()["groups"] = unit.groups;
+    if (unit.addresses.size() > 1) {
+      for (const PciAddress& address : unit.addresses) {
+        units.back()["addresses"].push_back(address.ToString());
+      }
+    }
+    for (const auto& [first, other] : unit.pairs) {
+      units.back()["pairs"].push_back({first.ToString(), other.ToString()});
+    }
     if (!unit.reason.empty()) units.back()["reason"] = unit.reason;
     for (const PodClaim& pod : unit.pods) {
       units.back()["pods"].push_back({{"namespace", pod.pod_namespace},
@@ -62,10 +71,13 @@ Json ResourceToJson(const Resource& resource) {
                                       {"resource", pod.resource}});
     }
   }
-  return {{"name", resource.name},
-          {"vendor", Hex4(resource.vendor)},
-          {"device", Hex4(resource.device)},
-          {"units", units}};
+  Json json = {{"name", resource.name},
+               {"vendor", Hex4(resource.vendor)},
+               {"device", Hex4(resource.device)},
+               {"units", units}};
+  if (!resource.partitions.empty()) json["partitions"] = resource.partitions;
+  if (!resource.partitions_fault.empty()) json["partitions_fault"] = resource.partitions_fault;
+  return json;
 }
 
 void AddActions(const GroupPlan& group, Json& list) {

@@ -89,8 +89,12 @@ class OfferMaker {
   std::vector<Offer> Make(const Plan& plan) {
     std::vector<Offer> offers;
     for (const Resource& resource : plan.resources) {
-      offers.push_back(
-          {.resource = resource.name, .numa = resource.numa, .cdi_names = options_.cdi_names});
+      offers.push_back({.resource = resource.name,
+                        .numa = resource.numa,
+                        .cdi_names = options_.cdi_names,
+                        .partitions = resource.partitions,
+                        .only_partitions = resource.only_partitions,
+                        .partitions_fault = resource.partitions_fault});
       planned_.emplace(resource.name, &resource);
     }
     for (const auto& [name, old] : before_) {
@@ -109,7 +113,8 @@ class OfferMaker {
     OfferedUnit offered{.id = unit.id,
                         .group = *unit.group,
                         .numa_node = unit.numa_node,
-                        .healthy = IsHealthy(unit.state)};
+                        .healthy = IsHealthy(unit.state),
+                        .groups = unit.groups};
     if (!offered.healthy) offered.reason = unit.reason;
     for (const PodClaim& pod : unit.pods) {
       offered.holder += (offered.holder.empty() ? "" : ", ") + Spell(pod);
@@ -119,11 +124,15 @@ class OfferMaker {
     }
     if (const PciDevice* primary = FindDevice(facts_, unit.primary))
       offered.path = PathOf(*primary);
-    const auto members = endpoints_.find(*unit.group);
-    if (members != endpoints_.end()) {
+    for (const int group : GroupsOf(unit)) {
+      const auto members = endpoints_.find(group);
+      if (members == endpoints_.end()) continue;
       for (const PciDevice* member : members->second) {
         offered.members.push_back(member->address.ToString());
       }
+    }
+    for (const auto& [first, other] : unit.pairs) {
+      offered.pairs.push_back(absl::StrFormat("%s=%s", first.ToString(), other.ToString()));
     }
     AddNodes(unit, offered);
     return offered;
@@ -131,7 +140,7 @@ class OfferMaker {
 
   void AddNodes(const Unit& unit, OfferedUnit& offered) const {
     AddNode("vfio", facts_, offered);
-    AddNode(GroupNodeName(facts_, *unit.group), facts_, offered);
+    for (const int group : GroupsOf(unit)) AddNode(GroupNodeName(facts_, group), facts_, offered);
     const size_t before = offered.nodes.size();
     for (const PciAddress& address : unit.addresses) {
       const PciDevice* const device = FindDevice(facts_, address);
@@ -192,6 +201,10 @@ class OfferMaker {
 };
 
 }  // namespace
+
+std::vector<int> GroupsOf(const OfferedUnit& unit) {
+  return unit.groups.empty() ? std::vector<int>{unit.group} : unit.groups;
+}
 
 std::vector<Offer> MakeOffers(const Plan& plan, const NodeFacts& facts,
                               const std::vector<Offer>& before, const OfferOptions& options,

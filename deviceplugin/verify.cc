@@ -56,7 +56,9 @@ absl::Status VerifyGroup(const TreeDir& device, const OfferedUnit& unit,
                    absl::StrFormat("the IOMMU group of %s cannot be read: %s", member,
                                    Message(group.status())));
   }
-  if (*group == absl::StrFormat("%d", unit.group)) return absl::OkStatus();
+  for (const int own : GroupsOf(unit)) {
+    if (*group == absl::StrFormat("%d", own)) return absl::OkStatus();
+  }
   return Changed(
       unit, Code::kGroupChanged,
       absl::StrFormat("%s is in IOMMU group %s now, was in %d", member, *group, unit.group));

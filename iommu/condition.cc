@@ -67,9 +67,9 @@ std::string WhatFailedFatally(const Draft& draft, const Context& context) {
 }
 
 // Who else has something of the group, so that this unit of it must stay where it is.
-std::string WhoHasSiblings(const Draft& draft, const PciDevice& primary, const Tenants& tenants) {
+std::string WhoHasSiblings(const Draft& draft, const PciAddress& unit, const Tenants& tenants) {
   for (const PciDevice* device : draft.devices) {
-    if (device->address == primary.address) continue;
+    if (device->address == unit) continue;
     const std::vector<PodClaim> pods = tenants.PodsOf(device->address);
     if (!pods.empty()) {
       return absl::StrFormat("%s has %s", Spell(pods.front()), device->address.ToString());
@@ -86,7 +86,7 @@ size_t CountPrimaries(const Draft& draft) {
 }
 
 // Of a unit that is healthy in itself.
-Condition ConditionOfTenant(const Draft& draft, const PciDevice& primary,
+Condition ConditionOfTenant(const Draft& draft, const PciAddress& unit,
                             const std::vector<PodClaim>& pods, const Tenants& tenants) {
   const int group = *draft.plan.group;
   for (const PodClaim& pod : pods) {
@@ -97,8 +97,8 @@ Condition ConditionOfTenant(const Draft& draft, const PciDevice& primary,
             Because(Code::kHeld, absl::StrFormat("%s has it as %s", Spell(pods.front()),
                                                  pods.front().resource))};
   }
-  if (tenants.IsGranted(primary.address)) return {UnitState::kHeld, "given to a pod a moment ago"};
-  if (const std::string who = WhoHasSiblings(draft, primary, tenants); !who.empty()) {
+  if (tenants.IsGranted(unit)) return {UnitState::kHeld, "given to a pod a moment ago"};
+  if (const std::string who = WhoHasSiblings(draft, unit, tenants); !who.empty()) {
     return {UnitState::kWithheld,
             Because(Code::kGroupSplit, absl::StrFormat("%s, of the same group %d", who, group))};
   }
@@ -146,8 +146,14 @@ std::string Tenants::WhyUnknown() const {
 Condition ConditionOf(const Draft& draft, const PciDevice& primary,
                       const std::vector<PodClaim>& pods, const Tenants& tenants,
                       const Context& context) {
+  return ConditionOfPart(draft, primary, primary.address, pods, tenants, context);
+}
+
+Condition ConditionOfPart(const Draft& draft, const PciDevice& part, const PciAddress& unit,
+                          const std::vector<PodClaim>& pods, const Tenants& tenants,
+                          const Context& context) {
   const Custody& custody = context.custody;
-  const bool allocated = CanBeAllocated(draft, primary, custody.records);
+  const bool allocated = CanBeAllocated(draft, part, custody.records);
   if (draft.plan.verdict == Verdict::kBind) {
     return {allocated ? UnitState::kUnhealthy : UnitState::kToBind,
             WhatMoved(draft, custody.records)};
@@ -159,7 +165,7 @@ Condition ConditionOf(const Draft& draft, const PciDevice& primary,
     if (const std::string fatal = WhatFailedFatally(draft, context); !fatal.empty()) {
       return {UnitState::kUnhealthy, Because(Code::kAerFatal, fatal)};
     }
-    return ConditionOfTenant(draft, primary, pods, tenants);
+    return ConditionOfTenant(draft, unit, pods, tenants);
   }
   Condition condition{allocated && draft.plan.group ? UnitState::kUnhealthy : UnitState::kRefused,
                       ""};

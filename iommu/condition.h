@@ -39,6 +39,12 @@ Condition ConditionOf(const Draft& draft, const PciDevice& primary,
                       const std::vector<PodClaim>& pods, const Tenants& tenants,
                       const Context& context);
 
+// The state of one group of the unit that pods know as `unit`; `part` is the group's first function
+// of it.
+Condition ConditionOfPart(const Draft& draft, const PciDevice& part, const PciAddress& unit,
+                          const std::vector<PodClaim>& pods, const Tenants& tenants,
+                          const Context& context);
+
 // "pod team/vm (container compute)".
 std::string Spell(const PodClaim& claim);
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "iommu/action.h"
@@ -67,8 +68,16 @@ struct Unit {
   // Why it is not ready, in a sentence, or that it is unsafe; else empty.
   std::string reason;
   std::vector<PodClaim> pods;  // who has it, as the kubelet says
+  // Of a unit that is several groups: all of them, sorted; `group` is that of `primary`. Empty for
+  // a unit of one group.
+  std::vector<int> groups;
+  // Of a bundle: which device of another kind is meant for which of the first, "GPU, NIC".
+  std::vector<std::pair<PciAddress, PciAddress>> pairs;
   bool operator==(const Unit&) const = default;
 };
+
+// Every group of the unit: none, one or several.
+std::vector<int> GroupsOf(const Unit& unit);
 
 struct Resource {
   std::string name;
@@ -76,6 +85,10 @@ struct Resource {
   uint16_t device = 0;
   bool numa = true;
   std::vector<Unit> units;  // sorted by address
+  // The sets of ids, each sorted, in which several units may be given; empty: any.
+  std::vector<std::vector<std::string>> partitions;
+  bool only_partitions = false;  // a single unit, too, only where it is one of the sets
+  std::string partitions_fault;  // why the table does not fit the units; then there are no sets
   bool operator==(const Resource&) const = default;
 };
 

@@ -21,6 +21,14 @@ struct Sriov {
   bool operator==(const Sriov&) const = default;
 };
 
+// One kind of device of a bundle.
+struct BundleMember {
+  std::vector<Selector> select;
+  size_t count = 0;          // 0: all that the node has
+  bool same_switch = false;  // below a PCIe switch that one of the first kind is below, too
+  bool operator==(const BundleMember&) const = default;
+};
+
 // One entry of `resources:`.
 struct ResourceRule {
   std::string name;  // empty: by model; else the full name, "nvidia.com/whatever"
@@ -39,6 +47,14 @@ struct ResourceRule {
   // For a device of a NUMA node without processors, the nearest node with some.
   bool numa_nearest = false;
   bool noiommu = false;  // also where nothing isolates the guest
+  // One unit is all of these together; the first is the kind that is counted. `select` then has
+  // the selectors of all of them. Empty: each device is a unit.
+  std::vector<BundleMember> bundle;
+  // Each device of a bundle has an id of its own, and only whole bundles are given.
+  bool bundle_by_device = false;
+  // The sets in which several units may be given to one container; each item is an address, or
+  // the number of a unit in the order of their addresses. Empty: any.
+  std::vector<std::vector<std::string>> partitions;
   bool operator==(const ResourceRule&) const = default;
 };
 

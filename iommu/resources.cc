@@ -1,8 +1,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "iommu/bundle.h"
 #include "iommu/condition.h"
 #include "iommu/naming.h"
+#include "iommu/partitions.h"
 #include "iommu/planning.h"
 
 namespace vfio_agent {
@@ -50,6 +52,23 @@ const PciDevice& FirstPrimary(const Draft& draft) {
   return *draft.devices.front();
 }
 
+void AddBundles(const std::vector<Draft>& drafts, const ResourceRule& rule, const Tenants& tenants,
+                const Context& context, Resource& resource) {
+  const std::vector<Bundle> bundles = ComposeBundles(drafts, rule, context.facts);
+  resource.only_partitions = rule.bundle_by_device;
+  for (const Bundle& bundle : bundles) {
+    std::vector<Unit> units = UnitsOfBundle(drafts, rule, bundle, tenants, context);
+    if (rule.bundle_by_device && bundle.fault.empty()) {
+      std::vector<std::string>& ids = resource.partitions.emplace_back();
+      for (const Unit& unit : units) ids.push_back(unit.id);
+      std::ranges::sort(ids);
+    }
+    std::ranges::move(units, std::back_inserter(resource.units));
+  }
+  resource.vendor = bundles.front().devices.front()->vendor;
+  resource.device = bundles.front().devices.front()->device;
+}
+
 }  // namespace
 
 void RefuseBadNames(std::vector<Draft>& drafts) {
@@ -72,10 +91,14 @@ void RefuseBadNames(std::vector<Draft>& drafts) {
 
 std::vector<Resource> MakeResources(const std::vector<Draft>& drafts, const Context& context) {
   std::map<std::string, Resource> resources;
+  std::map<std::string, const ResourceRule*> rules;
   const Tenants tenants(context.custody.tenancy ? &*context.custody.tenancy : nullptr);
   for (const Draft& draft : drafts) {
     if (!draft.Selected()) continue;
     Resource& resource = resources[draft.plan.resource];
+    rules.try_emplace(draft.plan.resource, draft.rule);
+    // All units of a bundle's rule come with the first of its groups.
+    if (!draft.rule->bundle.empty() && !resource.units.empty()) continue;
     if (resource.units.empty()) {
       const PciDevice& device = FirstPrimary(draft);
       resource.name = draft.plan.resource;
@@ -83,11 +106,16 @@ std::vector<Resource> MakeResources(const std::vector<Draft>& drafts, const Cont
       resource.device = device.device;
       resource.numa = draft.rule->numa;
     }
+    if (!draft.rule->bundle.empty()) {
+      AddBundles(drafts, *draft.rule, tenants, context, resource);
+      continue;
+    }
     std::ranges::move(UnitsOf(draft, tenants, context), std::back_inserter(resource.units));
   }
   std::vector<Resource> list;
   for (auto& entry : resources) {
     std::ranges::sort(entry.second.units, {}, &Unit::primary);
+    ResolvePartitions(*rules.at(entry.first), entry.second);
     list.push_back(std::move(entry.second));
   }
   return list;

@@ -29,6 +29,16 @@ Json CompanionsToJson(const ResourceRule& rule) {
   return rule.companions == Companions::kNone ? "none" : "same-slot";
 }
 
+Json BundleToJson(const ResourceRule& rule) {
+  Json members = Json::array();
+  for (const BundleMember& member : rule.bundle) {
+    members.push_back({{"select", SelectorsToJson(member.select)},
+                       {"count", member.count == 0 ? Json("all") : Json(member.count)},
+                       {"near", member.same_switch ? "switch" : "any"}});
+  }
+  return {{"members", members}, {"unit", rule.bundle_by_device ? "device" : "bundle"}};
+}
+
 Json RuleToJson(const ResourceRule& rule) {
   Json json = {{"name", rule.name},
                {"domain", rule.domain},
@@ -41,10 +51,17 @@ Json RuleToJson(const ResourceRule& rule) {
                {"numa", rule.numa_nearest ? Json("nearest") : Json(rule.numa)},
                {"preset", rule.preset},
                {"suffix", rule.suffix},
-               {"noiommu", rule.noiommu}};
-  if (!rule.sriov) return json;
-  json["sriov"] = Json::object();
-  if (rule.sriov->vfs) json["sriov"]["vfs"] = *rule.sriov->vfs;
+               {"noiommu", rule.noiommu},
+               {"partitions", rule.partitions}};
+  if (rule.sriov) {
+    json["sriov"] = Json::object();
+    if (rule.sriov->vfs) json["sriov"]["vfs"] = *rule.sriov->vfs;
+  }
+  // Its selectors are those of the bundle's members, and the file takes only one of the two.
+  if (!rule.bundle.empty()) {
+    json.erase("select");
+    json["bundle"] = BundleToJson(rule);
+  }
   return json;
 }
 

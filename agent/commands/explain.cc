@@ -1,8 +1,10 @@
 #include <algorithm>
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "agent/commands.h"
 #include "agent/exit_code.h"
 #include "agent/explain/explanation.h"
+#include "agent/listing/tables.h"
 #include "iommu/selector.h"
 #include "sysfs/status.h"
 
@@ -99,6 +101,13 @@ std::string ResourceText(const Resource& resource) {
     const std::string why = WhoOrWhy(unit.pods, unit.reason, true);
     text +=
         absl::StrFormat("  %s  %s%s%s\n", unit.id, Name(unit.state), why.empty() ? "" : ": ", why);
+    if (unit.addresses.size() > 1) text += absl::StrFormat("    is %s\n", PartsText(unit));
+  }
+  for (const std::vector<std::string>& set : resource.partitions) {
+    text += absl::StrFormat("  together: %s\n", absl::StrJoin(set, " "));
+  }
+  if (!resource.partitions_fault.empty()) {
+    text += absl::StrFormat("  only one at a time: %s\n", resource.partitions_fault);
   }
   return text;
 }

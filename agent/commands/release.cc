@@ -16,6 +16,7 @@
 #include "agent/work/work.h"
 #include "deviceplugin/server.h"
 #include "deviceplugin/status_server.h"
+#include "iommu/bundle.h"
 #include "iommu/release.h"
 #include "iommu/selector.h"
 #include "sysfs/status.h"
@@ -63,7 +64,8 @@ bool IsServed(const UnitStatus& unit) {
 std::string ServedAs(const NodeStatus& node, int group) {
   for (const ResourceStatus& resource : node.resources) {
     for (const UnitStatus& unit : resource.units) {
-      if (unit.group == group && IsServed(unit)) return resource.name;
+      const bool has = unit.group == group || std::ranges::count(unit.groups, group) > 0;
+      if (has && IsServed(unit)) return resource.name;
     }
   }
   return "";
@@ -215,6 +217,7 @@ int Release(Session& session, bool is_daemon) {
         "not all processes can be seen (hostPID, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH): holders of "
         "a device by its cdev may be missed");
   }
+  ClaimParts(PartsOf(picture->plan.resources), picture->custody.inquiry->claims);
   std::vector<GroupRelease> releases = PlanRelease(picture->facts, picture->custody, *wanted);
   if (!is_daemon) RefuseOffered(session, releases);
   const std::vector<Line> lines = Carry(std::move(releases), session, *picture);

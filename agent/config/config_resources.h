@@ -12,4 +12,7 @@ absl::Status ReadResources(const YamlValue& value, Policy& policy);
 absl::Status ReadAliases(const YamlValue& value, Policy& policy);
 absl::Status ReadGuard(const YamlValue& value, Policy& policy);
 
+// Reads a list of selectors; what was in `selectors` is replaced.
+absl::Status ReadSelectors(const YamlValue& value, std::vector<Selector>& selectors);
+
 }  // namespace vfio_agent

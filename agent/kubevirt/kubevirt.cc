@@ -13,6 +13,9 @@ constexpr uint32_t kDisplayClass = 0x03;
 
 bool IsChosen(const Unit& unit, const std::vector<const GroupPlan*>& chosen) {
   return std::ranges::any_of(chosen, [&unit](const GroupPlan* group) {
+    if (group->group && !unit.groups.empty()) {
+      return std::ranges::count(unit.groups, *group->group) > 0;
+    }
     if (group->group || unit.group) return group->group == unit.group;
     return std::ranges::count(group->members, unit.primary, &Member::address) > 0;
   });
@@ -28,6 +31,7 @@ std::string SelectorOf(const PciDevice& device) {
 void AddUnit(const Unit& unit, const NodeFacts& facts, ServedResource& served,
              std::set<std::string>& selectors) {
   served.groups[*unit.group].push_back(unit.id);
+  if (!unit.groups.empty()) served.first_only = true;
   for (const PciAddress& address : unit.addresses) {
     const PciDevice* const device = FindDevice(facts, address);
     if (device == nullptr) continue;
@@ -61,8 +65,10 @@ Json DevicesOf(const Served& served) {
   for (const ServedResource& resource : served.resources) {
     Json& list = devices[std::string(Name(resource.list))];
     const char* const word = resource.list == MachineList::kGpus ? "gpu" : "device";
-    list.push_back(
-        {{"name", absl::StrFormat("%s%d", word, list.size() + 1)}, {"deviceName", resource.name}});
+    for (size_t i = 0; i < resource.together; ++i) {
+      list.push_back({{"name", absl::StrFormat("%s%d", word, list.size() + 1)},
+                      {"deviceName", resource.name}});
+    }
   }
   return devices;
 }
@@ -98,6 +104,9 @@ Served FindServed(const Plan& plan, const NodeFacts& facts,
   Served served;
   for (const Resource& resource : plan.resources) {
     ServedResource found{.name = resource.name};
+    if (resource.only_partitions && !resource.partitions.empty()) {
+      found.together = resource.partitions.front().size();
+    }
     std::set<std::string> selectors;
     for (const Unit& unit : resource.units) {
       if (!IsChosen(unit, chosen)) continue;

@@ -23,6 +23,8 @@ struct ServedResource {
   std::vector<std::string> selectors;  // "10DE:2330", sorted: one for each device id
   MachineList list = MachineList::kGpus;
   std::map<int, std::vector<std::string>> groups;  // the units' ids by IOMMU group
+  size_t together = 1;                             // units that one machine has to ask for at once
+  bool first_only = false;  // a unit is several devices, and a machine gets only its first
   size_t Units() const;
   bool operator==(const ServedResource&) const = default;
 };

@@ -53,9 +53,20 @@ std::string ListText(const Served& served, MachineList list) {
   const char* const word = list == MachineList::kGpus ? "gpu" : "device";
   for (const ServedResource& resource : served.resources) {
     if (resource.list != list) continue;
-    text += absl::StrFormat("            - name: %s%d  # one of %d on this node\n", word, ++count,
-                            resource.Units());
-    text += absl::StrFormat("              deviceName: %s\n", resource.name);
+    if (resource.together > 1) {
+      text += absl::StrFormat("            # a bundle: all %d, or a multiple of it\n",
+                              resource.together);
+    }
+    if (resource.first_only) {
+      text +=
+          "            # a bundle, of which KubeVirt gives a machine the first device only: set\n"
+          "            # resources[].bundle.unit: device, and list one item for each device\n";
+    }
+    for (size_t i = 0; i < resource.together; ++i) {
+      text += absl::StrFormat("            - name: %s%d  # one of %d on this node\n", word, ++count,
+                              resource.Units());
+      text += absl::StrFormat("              deviceName: %s\n", resource.name);
+    }
     for (const auto& [group, units] : resource.groups) {
       if (units.size() < 2) continue;
       text += absl::StrFormat("              # group %d is one machine's at a time: %s\n", group,

@@ -13,6 +13,8 @@ vfio_agent_library(iommu
           resources.cc rules.cc selector.cc sriov.cc steps.cc tenancy.cc
           isolation.cc members.cc naming.cc nvlink.cc plan.cc preset.cc record.cc release.cc
           relocation.cc resources.cc rules.cc selector.cc steps.cc tenancy.cc
+          resources.cc rules.cc selector.cc steps.cc tenancy.cc
+          bundle.cc bundle_units.cc partitions.cc
   PUBLIC vfio_agent::sysfs)
 vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto health.proto outline.proto
   pluginregistration.proto podresources_v1.proto reflection.proto status.proto)
@@ -23,6 +25,7 @@ vfio_agent_library(deviceplugin
           registration.cc registry_service.cc server.cc service.cc socket_probe.cc
           stale_sockets.cc status_client.cc status_message.cc status_server.cc timer_engine.cc
           unix_server.cc verify.cc versions.cc watch_stream.cc
+          partition.cc
   PUBLIC vfio_agent::iommu vfio_agent::proto)
 vfio_agent_descriptors(vfio_agent_deviceplugin FILES health.proto reflection.proto status.proto)
 vfio_agent_library(agent
@@ -35,6 +38,7 @@ vfio_agent_library(agent
           config/config.cc config/config_preset.cc config/config_resources.cc
           config/config_watch.cc
           config/listen_address.cc config/settings.cc config/yaml.cc
+          config/config_bundle.cc
           daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/agent_reload.cc
           daemon/answers.cc daemon/config_report.cc daemon/counts.cc daemon/daemon_lock.cc
           daemon/event.cc daemon/job_report.cc daemon/log_limit.cc daemon/loop.cc
