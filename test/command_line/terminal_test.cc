@@ -2,6 +2,7 @@
 #include <csignal>
 
 #include "absl/strings/str_split.h"
+#include "agent/listing/screen.h"
 #include "test/agent/node.h"
 #include "test/command_line/beside.h"
 
@@ -112,6 +113,21 @@ TEST_CASE("a watched list that does not fit the terminal tells how much is missi
   CHECK(watch.WaitFor(" more lines\x1b[K\n\x1b[J"));
   const size_t lines = LinesOf(watch.Output()).size();
   CHECK(lines <= 10);
+}
+
+TEST_CASE("a watched list that is wider than the terminal does not run off it", "[list]") {
+  const Node node("hgx-8gpu");
+  constexpr size_t kRows = 12, kColumns = 60;
+  Beside watch(node.With({"list", "-o", "wide", "--watch"}), {.columns = kColumns, .rows = kRows});
+  REQUIRE(watch.WaitFor("\x1b[J"));
+  const std::string output = watch.Output();
+  CAPTURE(output);
+  size_t rows = 1;  // of the cursor
+  for (const std::string& line : LinesOf(output.substr(0, output.find("\x1b[J")))) {
+    rows += RowsOf(line.substr(0, line.find("\x1b[K")), kColumns);
+  }
+  CHECK(rows <= kRows);
+  CHECK(output.find(" more lines") != std::string::npos);
 }
 
 TEST_CASE("a watched list on a pipe tells the lines that are gone and new", "[list]") {
