@@ -145,13 +145,12 @@ std::string StrangeWord(const Parsed& parsed) {
   const std::string shown = Printable(word);
   if (word.starts_with('-')) {
     const std::string name = word.substr(0, word.find('='));
-    const std::vector<std::string> known = OptionNames(parsed.command);
-    if (std::ranges::count(known, name) > 0) {
+    if (FindOption(parsed.command, name)) {
       return absl::StrFormat("%s is an option of %s: it stands behind that word", name,
                              NameOf(parsed.command));
     }
     return absl::StrFormat("%s has no option '%s'%s", NameOf(parsed.command), shown,
-                           DidYouMean(name, known));
+                           DidYouMean(name, OptionNames(parsed.command)));
   }
   if (parsed.command != nullptr) {
     return absl::StrFormat("%s takes no word '%s'", NameOf(parsed.command), shown);
@@ -205,10 +204,7 @@ std::string FindMissing(const Parsed& parsed) {
 }
 
 int Refuse(const std::string& fault, const Command* command) {
-  const std::string help = command == nullptr
-                               ? "vfio-agent help"
-                               : absl::StrFormat("vfio-agent help %s", NameOf(command));
-  PrintError(absl::StrFormat("%s%s see `%s`", fault, fault.ends_with('?') ? "" : ";", help));
+  PrintError(WithHelp(fault, command));
   return kExitUsage;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -80,6 +81,8 @@ std::vector<OptionRow> SettingOptions();
 // All that may be written after the command, its own first; those of no command: common ones and
 // settings.
 std::vector<OptionRow> OptionsOf(const Command* command);
+// That of "--output" or "-o".
+std::optional<OptionRow> FindOption(const Command* command, std::string_view word);
 
 // The words of a kind that lists them; empty for any other.
 std::vector<std::string> ChoicesOf(WordKind kind);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "agent/command_table.h"
 
@@ -93,6 +94,15 @@ std::vector<OptionRow> OptionsOf(const Command* command) {
   std::ranges::for_each(CommonOptions(), add);
   std::ranges::for_each(SettingOptions(), add);
   return options;
+}
+
+std::optional<OptionRow> FindOption(const Command* command, std::string_view word) {
+  for (const OptionRow& row : OptionsOf(command)) {
+    const bool is_long = word == absl::StrFormat("--%s", std::string(row.name));
+    const bool is_short = row.letter != '\0' && word == absl::StrFormat("-%c", row.letter);
+    if (is_long || is_short) return row;
+  }
+  return std::nullopt;
 }
 
 std::vector<std::string> ChoicesOf(WordKind kind) {

@@ -133,6 +133,12 @@ std::string Synopsis(const Command& command) {
   return text + (argument.least > 0 ? " " + word : " [" + word + "]");
 }
 
+std::string WithHelp(std::string_view fault, const Command* command) {
+  return absl::StrFormat("%s%s see `vfio-agent help%s%s`", std::string(fault),
+                         fault.ends_with('?') ? "" : ";", command == nullptr ? "" : " ",
+                         command == nullptr ? "" : std::string(command->name));
+}
+
 std::string ProgramHelp(size_t width) {
   std::string text = "Usage: vfio-agent COMMAND [OPTION...] [SELECTOR...]\n";
   text += Paragraphs(kPurpose, width);
