@@ -74,6 +74,20 @@ TEST_CASE("a list has the colours of a terminal and fits it", "[list]") {
   for (const std::string& line : LinesOf(Plain(output))) CHECK(line.size() <= 80);
 }
 
+TEST_CASE("a topology fits the terminal as a list does", "[list]") {
+  const auto columns = GENERATE(as<unsigned short>{}, 60, 120);
+  const Node node("hgx-8gpu");
+  Beside topology(node.With({"topology"}), {.columns = columns});
+  REQUIRE(topology.WaitForEnd() == 0);
+  size_t longest = 0;
+  for (const std::string& line : LinesOf(topology.Output())) {
+    CAPTURE(line);
+    CHECK(line.size() <= columns);
+    longest = std::max(longest, line.size());
+  }
+  CHECK(longest > columns - 20u);
+}
+
 TEST_CASE("a terminal that does not say how wide it is gets 100 columns", "[list]") {
   const Node node("hgx-8gpu");
   Beside list(node.With({"list"}), {.columns = 0});
