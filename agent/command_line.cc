@@ -140,8 +140,7 @@ std::string NameOf(const Command* command) {
   return command == nullptr ? "vfio-agent" : std::string(command->name);
 }
 
-std::string StrangeWord(const Parsed& parsed) {
-  const std::string& word = parsed.strange.front();
+std::string StrangeWord(const Parsed& parsed, const std::string& word) {
   const std::string shown = Printable(word);
   if (word.starts_with('-')) {
     const std::string name = word.substr(0, word.find('='));
@@ -170,8 +169,12 @@ std::string WrongChoice(const std::string& what, WordKind kind, const std::strin
 
 // What is wrong with the words for themselves; "" where nothing is.
 std::string FindFault(const Parsed& parsed) {
-  if (!parsed.strange.empty()) return StrangeWord(parsed);
+  if (!parsed.strange.empty()) return StrangeWord(parsed, parsed.strange.front());
   for (const Given& given : parsed.options) {
+    // The parser took it for the program's own.
+    if (parsed.command != nullptr && LeavesOut(*parsed.command, *given.row)) {
+      return StrangeWord(parsed, absl::StrFormat("--%s", std::string(given.row->name)));
+    }
     // The settings' own table tells what it wants, and from where it came.
     if (given.row->set == nullptr) continue;
     const std::string what = absl::StrFormat("--%s", std::string(given.row->name));

@@ -85,13 +85,24 @@ std::vector<OptionRow> SettingOptions() {
   return options;
 }
 
+std::string ArgumentHelp(const ArgumentRow& row) {
+  return absl::StrFormat("%s%s%s", std::string(row.help), row.meaning.empty() ? "" : "; ",
+                         std::string(row.meaning));
+}
+
+bool LeavesOut(const Command& command, const OptionRow& row) {
+  return command.one_form && row.name == "output";
+}
+
 std::vector<OptionRow> OptionsOf(const Command* command) {
   std::vector<OptionRow> options;
   const auto add = [&options](const OptionRow& row) {
     if (std::ranges::count(options, row.name, &OptionRow::name) == 0) options.push_back(row);
   };
   if (command != nullptr) std::ranges::for_each(command->options, add);
-  std::ranges::for_each(CommonOptions(), add);
+  for (const OptionRow& row : CommonOptions()) {
+    if (command == nullptr || !LeavesOut(*command, row)) add(row);
+  }
   std::ranges::for_each(SettingOptions(), add);
   return options;
 }
