@@ -125,7 +125,7 @@ Json ResourcesJson(const Picture& picture, const std::vector<Answer>& answers) {
   return list;
 }
 
-// One group that two selectors mean is told once.
+// One group that two selectors mean is told once. Functions without a group may share some members.
 void Print(Session& session, const Picture& picture, const std::vector<Answer>& answers) {
   const Output output = session.invocation().output;
   Json list = Json::array();
@@ -134,9 +134,12 @@ void Print(Session& session, const Picture& picture, const std::vector<Answer>& 
     const Resource* const resource = FindResource(picture, answer.resource);
     if (!IsDocument(output) && resource != nullptr) PrintText(ResourceText(*resource));
     for (const Explanation& explanation : ExplainAll(session, picture, answer)) {
-      const PciAddress& first = explanation.plan.members.front().address;
-      if (std::ranges::count(told, first) > 0) continue;
-      told.push_back(first);
+      const std::vector<Member>& members = explanation.plan.members;
+      const auto is_told = [&told](const Member& member) {
+        return std::ranges::count(told, member.address) > 0;
+      };
+      if (std::ranges::all_of(members, is_told)) continue;
+      for (const Member& member : members) told.push_back(member.address);
       if (!IsDocument(output)) PrintText(ExplanationText(explanation));
       list.push_back(ExplanationToJson(explanation));
     }

@@ -52,7 +52,7 @@ vfio_agent_library(agent
           explain/document.cc explain/explanation.cc explain/text.cc explain/words.cc
           kubevirt/diff.cc kubevirt/file.cc kubevirt/kubevirt.cc kubevirt/machine.cc
           kubevirt/text.cc
-          listing/changes.cc listing/tables.cc listing/watch.cc
+          listing/changes.cc listing/screen.cc listing/tables.cc listing/watch.cc
           outlets/cdi.cc outlets/cdi_files.cc outlets/metrics.cc outlets/metrics_http.cc
           outlets/metrics_text.cc outlets/nfd.cc outlets/nfd_file.cc outlets/status.cc
           outlets/status_book.cc outlets/status_text.cc
