@@ -59,9 +59,9 @@ TEST_CASE("BIND-11: the driver is the one that the kernel's aliases name, spelle
                    "xe-vfio-pci", "xe_vfio_pci"},
                // The same id as another kind of device: the alias wants a display controller.
                Row{"pci:v00008086d0000E223sv00008086sd00000000bc02sc00i00", "xe-vfio-pci",
-                   "vfio-pci", "vfio-pci"},
+                   "vfio-pci", "vfio_pci"},
                Row{"pci:v000015B3d00001021sv000015B3sd00000041bc02sc07i00", "mlx5_vfio_pci",
-                   "vfio-pci", "vfio-pci"});
+                   "vfio-pci", "vfio_pci"});
   CAPTURE(row.modalias, row.loaded);
   NodeFacts facts = Node({Gpu("0000:3b:00.0", 17, "")});
   facts.devices[0].modalias = row.modalias;
