@@ -27,6 +27,8 @@ struct OfferedUnit {
   std::string holder;  // pods that have it: "pod ns/name (container c)"; for people
   // Since when it is listed only because a pod may have it still; InfiniteFuture: it is not so.
   absl::Time withdrawn = absl::InfiniteFuture();
+  // Of a mediated device, its type's id: `id` and `addresses` are its uuid then.
+  std::string mdev_type;
   bool operator==(const OfferedUnit&) const = default;
 };
 

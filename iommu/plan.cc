@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "iommu/isolation.h"
+#include "iommu/mdev.h"
 #include "iommu/planning.h"
 
 namespace vfio_agent {
@@ -89,6 +90,7 @@ Plan MakePlan(const NodeFacts& facts, const Policy& policy, const ModelNames& na
     append(draft.plan.warnings, plan.warnings);
     plan.groups.push_back(std::move(draft.plan));
   }
+  PlanMdevs(context, plan);
   return plan;
 }
 

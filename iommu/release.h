@@ -14,6 +14,7 @@ struct GroupRelease {
   std::vector<PciAddress> members;  // those that are moved
   std::vector<Action> actions;
   std::vector<Refusal> refusals;
+  std::string mdev;  // the uuid, where the group is that of a mediated device
   bool operator==(const GroupRelease&) const = default;
 };
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "sysfs/iommu_facts.h"
+#include "sysfs/mdev.h"
 #include "sysfs/module_facts.h"
 #include "sysfs/pci_device.h"
 
@@ -44,6 +45,7 @@ struct NodeFacts {
   bool iommu_node = false;           // dev/iommu
   std::map<PciAddress, FrameBuffer> frame_buffers;
   std::vector<std::string> skipped;  // entries that are no devices, and why, one line each
+  MdevFacts mdev;                    // its `skipped` are moved to the list above
 
   bool operator==(const NodeFacts&) const = default;
 };

@@ -87,6 +87,8 @@ absl::StatusOr<Selector> ReadSelector(const YamlValue& value) {
   return selector;
 }
 
+}  // namespace
+
 absl::Status ReadSelectors(const YamlValue& value, std::vector<Selector>& selectors) {
   return ReadList(value, [&](const YamlValue& item) -> absl::Status {
     ASSIGN_OR_RETURN(Selector selector, ReadSelector(item));
@@ -94,6 +96,8 @@ absl::Status ReadSelectors(const YamlValue& value, std::vector<Selector>& select
     return absl::OkStatus();
   });
 }
+
+namespace {
 
 absl::Status ReadCompanions(const YamlValue& value, ResourceRule& rule) {
   if (value.kind == YamlValue::Kind::kList) {

@@ -2,14 +2,14 @@
 vfio_agent_library(sysfs
   SOURCES capabilities.cc cgroup_owner.cc config_space.cc device_walk.cc display_use.cc holders.cc
           host_firmware.cc host_memory.cc host_modules.cc host_processes.cc host_view.cc
-          iommu_facts.cc module_facts.cc module_loader.cc network_use.cc node_facts.cc
+          iommu_facts.cc mdev.cc module_facts.cc module_loader.cc network_use.cc node_facts.cc
           node_watch.cc numa.cc pci_address.cc pci_device.cc proc_text.cc process_use.cc
           storage_use.cc tree.cc uevents.cc use.cc watch.cc writer.cc
   PUBLIC vfio_agent_absl
   PRIVATE PkgConfig::libpci PkgConfig::libudev ${CMAKE_DL_LIBS})
 vfio_agent_library(iommu
   SOURCES acs_quirks.cc action.cc apply.cc code.cc condition.cc custody.cc distance.cc guards.cc
-          isolation.cc members.cc naming.cc nvlink.cc plan.cc record.cc release.cc relocation.cc
+          isolation.cc mdev.cc mdev_condition.cc mdev_names.cc mdev_release.cc members.cc naming.cc nvlink.cc plan.cc record.cc release.cc relocation.cc
           resources.cc rules.cc selector.cc steps.cc tenancy.cc
   PUBLIC vfio_agent::sysfs)
 vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto health.proto outline.proto
@@ -30,7 +30,7 @@ vfio_agent_library(agent
           commands/explain.cc commands/health.cc commands/kubevirt.cc commands/list.cc
           commands/plan.cc commands/release.cc commands/run.cc commands/snapshot.cc
           commands/status.cc commands/topology.cc commands/usage.cc commands/version.cc
-          config/config.cc config/config_resources.cc config/config_watch.cc
+          config/config.cc config/config_mdev.cc config/config_resources.cc config/config_watch.cc
           config/listen_address.cc config/settings.cc config/yaml.cc
           daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/agent_reload.cc
           daemon/answers.cc daemon/config_report.cc daemon/counts.cc daemon/daemon_lock.cc
