@@ -39,12 +39,14 @@ Json MemberToJson(const Member& member) {
 Json GroupToJson(const GroupPlan& group) {
   Json members = Json::array();
   for (const Member& member : group.members) members.push_back(MemberToJson(member));
-  return {{"group", OrNull(group.group)},
-          {"verdict", Text(Name(group.verdict))},
-          {"resource", group.resource.empty() ? Json(nullptr) : Json(group.resource)},
-          {"members", members},
-          {"refusals", RefusalsToJson(group.refusals)},
-          {"warnings", RefusalsToJson(group.warnings)}};
+  Json json = {{"group", OrNull(group.group)},
+               {"verdict", Text(Name(group.verdict))},
+               {"resource", group.resource.empty() ? Json(nullptr) : Json(group.resource)},
+               {"members", members},
+               {"refusals", RefusalsToJson(group.refusals)},
+               {"warnings", RefusalsToJson(group.warnings)}};
+  if (group.makes_mdevs) json["makes_mdevs"] = true;
+  return json;
 }
 
 Json ResourceToJson(const Resource& resource) {
@@ -64,6 +66,10 @@ Json ResourceToJson(const Resource& resource) {
       units.back()["pairs"].push_back({first.ToString(), other.ToString()});
     }
     if (!unit.reason.empty()) units.back()["reason"] = unit.reason;
+    if (!unit.mdev_type.empty()) {
+      units.back()["mdev_type"] = unit.mdev_type;
+      units.back()["parent"] = unit.primary.ToString();
+    }
     for (const PodClaim& pod : unit.pods) {
       units.back()["pods"].push_back({{"namespace", pod.pod_namespace},
                                       {"pod", pod.pod},

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "iommu/mdev.h"
 #include "iommu/naming.h"
 
 namespace vfio_agent {
@@ -84,7 +85,11 @@ v1beta1::ContainerAllocateResponse MakeAllocation(const Offer& offer,
       response.add_cdi_devices()->set_name(absl::StrFormat("%s=%s", offer.resource, unit->id));
     }
   }
-  (*response.mutable_envs())[ResourceVariable(offer.resource)] = absl::StrJoin(addresses, ",");
+  // A variable of the other kind beside it would make two devices of each.
+  const bool mdev = !units.empty() && !units.front()->mdev_type.empty();
+  const std::string variable =
+      mdev ? MdevVariable(offer.resource) : ResourceVariable(offer.resource);
+  (*response.mutable_envs())[variable] = absl::StrJoin(addresses, ",");
   if (!pairs.empty()) {
     (*response.mutable_envs())[PairsVariable(offer.resource)] = absl::StrJoin(pairs, ",");
   }

@@ -60,6 +60,8 @@ bool IsListed(const Unit& unit) {
 std::string WhyMissing(const OfferedUnit& unit, const NodeFacts& facts) {
   const auto address = PciAddress::Parse(unit.id);
   if (address.ok() && FindDevice(facts, *address) == nullptr) return "the device is gone";
+  const bool mdev = !unit.mdev_type.empty();
+  if (mdev && FindMdev(facts.mdev, unit.id) == nullptr) return "the mediated device is gone";
   return "the device is no longer selected for this resource";
 }
 
@@ -124,6 +126,8 @@ class OfferMaker {
     }
     if (const PciDevice* primary = FindDevice(facts_, unit.primary))
       offered.path = PathOf(*primary);
+    offered.mdev_type = unit.mdev_type;
+    if (!unit.mdev_type.empty()) offered.addresses.push_back(unit.id);
     for (const int group : GroupsOf(unit)) {
       const auto members = endpoints_.find(group);
       if (members == endpoints_.end()) continue;

@@ -30,6 +30,8 @@ struct OfferedUnit {
   // As Unit::groups: all of a unit that is several groups, else empty.
   std::vector<int> groups;
   std::vector<std::string> pairs;  // "0000:11:00.0=0000:12:00.0", as Unit::pairs
+  // Of a mediated device, its type's id: `id` and `addresses` are its uuid then.
+  std::string mdev_type;
   bool operator==(const OfferedUnit&) const = default;
 };
 

@@ -78,9 +78,42 @@ absl::Status VerifyMember(const Tree& tree, const OfferedUnit& unit, const std::
   return status.ok() ? VerifyDriver(tree, *device, unit, member) : status;
 }
 
+// Who removed the instance may have made another of its name.
+absl::Status VerifyMdev(const Tree& tree, const OfferedUnit& unit) {
+  const auto device = TreeDir::Open(tree, MdevDir(unit.id));
+  if (!device.ok()) {
+    return Changed(
+        unit, Code::kDeviceGone,
+        absl::StrFormat("the mediated device is not there: %s", Message(device.status())));
+  }
+  const auto type = device->ReadLinkName("mdev_type");
+  if (!type.ok() || *type != unit.mdev_type) {
+    return Changed(unit, Code::kGroupChanged,
+                   absl::StrFormat("it is of type %s now, was of %s", type.ok() ? *type : "unknown",
+                                   unit.mdev_type));
+  }
+  RETURN_IF_ERROR(VerifyGroup(*device, unit, unit.id));
+  if (device->ReadLinkName("driver").ok()) return absl::OkStatus();
+  return Changed(unit, Code::kDriverChanged, "it is bound to no driver");
+}
+
+absl::Status VerifyNodes(const Tree& tree, const OfferedUnit& unit) {
+  for (const std::string& node : unit.nodes) {
+    const std::string_view path = node;
+    if (tree.Exists(path.substr(1))) continue;  // the tree's paths are relative to its root
+    return Changed(unit, Code::kNodeMissing,
+                   absl::StrFormat("the device node %s is missing", node));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status VerifyUnit(const Tree& tree, const OfferedUnit& unit) {
+  if (!unit.mdev_type.empty()) {
+    RETURN_IF_ERROR(VerifyMdev(tree, unit));
+    return VerifyNodes(tree, unit);
+  }
   for (const std::string& address : unit.addresses) {
     if (std::ranges::find(unit.members, address) != unit.members.end()) continue;
     return Changed(unit, Code::kGroupChanged,
@@ -90,13 +123,7 @@ absl::Status VerifyUnit(const Tree& tree, const OfferedUnit& unit) {
     const absl::Status status = VerifyMember(tree, unit, member);
     if (!status.ok()) return status;
   }
-  for (const std::string& node : unit.nodes) {
-    const std::string_view path = node;
-    if (tree.Exists(path.substr(1))) continue;  // the tree's paths are relative to its root
-    return Changed(unit, Code::kNodeMissing,
-                   absl::StrFormat("the device node %s is missing", node));
-  }
-  return absl::OkStatus();
+  return VerifyNodes(tree, unit);
 }
 
 }  // namespace vfio_agent

@@ -126,9 +126,12 @@ Tenants::Tenants(const Tenancy* tenancy) : tenancy_(tenancy) {
 }
 
 std::vector<PodClaim> Tenants::PodsOf(const PciAddress& unit) const {
+  return pods_.empty() ? std::vector<PodClaim>() : PodsOf(unit.ToString());
+}
+
+std::vector<PodClaim> Tenants::PodsOf(const std::string& unit) const {
   std::vector<PodClaim> pods;
-  if (pods_.empty()) return pods;
-  const auto [first, last] = pods_.equal_range(unit.ToString());
+  const auto [first, last] = pods_.equal_range(unit);
   for (auto it = first; it != last; ++it) pods.push_back(*it->second);
   return pods;
 }

@@ -17,19 +17,32 @@ std::vector<const PciDevice*> MembersOf(const NodeFacts& facts, int group) {
   return members;
 }
 
+// The mediated device whose group it is.
+std::vector<std::string> UuidsOf(const NodeFacts& facts, int group) {
+  std::vector<std::string> uuids;
+  for (const MdevInstance& mdev : facts.mdev.instances) {
+    if (mdev.group == group) uuids.push_back(mdev.uuid);
+  }
+  return uuids;
+}
+
 // Between Allocate and the pod in the kubelet's list.
 bool IsGranted(const Custody& custody, int group) {
   return custody.tenancy && std::ranges::count(custody.tenancy->grants, group, &Grant::group) > 0;
 }
 
 std::vector<std::string> PodsOf(const PodClaims& claims,
-                                const std::vector<const PciDevice*>& members) {
+                                const std::vector<const PciDevice*>& members,
+                                const std::vector<std::string>& uuids) {
   std::vector<std::string> pods;
   for (const PodClaim& claim : claims.list) {
     for (const PciDevice* device : members) {
       if (claim.unit != device->address.ToString()) continue;
       pods.push_back(Spell(claim));
     }
+  }
+  for (const PodClaim& claim : claims.list) {
+    if (std::ranges::count(uuids, claim.unit) > 0) pods.push_back(Spell(claim));
   }
   if (!claims.known) pods.push_back("a pod perhaps: " + claims.why_unknown);
   return pods;
@@ -71,6 +84,7 @@ void NoteFatal(const NodeFacts& facts, std::map<PciAddress, uint64_t>& before) {
 }
 
 bool CanBeHeld(const Custody& custody, const NodeFacts& facts, int group) {
+  if (!UuidsOf(facts, group).empty()) return true;
   return std::ranges::any_of(MembersOf(facts, group), [&custody](const PciDevice* device) {
     const auto record = custody.records.find(device->address);
     return IsOnVfio(*device) || custody.seen_bound.contains(device->address) ||
@@ -93,7 +107,9 @@ std::string ForeignOverride(const Custody& custody, const PciAddress& device) {
 std::string WhyHeld(const Custody& custody, const NodeFacts& facts, int group) {
   const Inquiry& inquiry = *custody.inquiry;
   std::vector<std::string> users;
-  if (CanBeHeld(custody, facts, group)) users = PodsOf(inquiry.claims, MembersOf(facts, group));
+  if (CanBeHeld(custody, facts, group)) {
+    users = PodsOf(inquiry.claims, MembersOf(facts, group), UuidsOf(facts, group));
+  }
   if (users.empty() && IsGranted(custody, group))
     users.emplace_back("a pod to be: it was just allocated");
   if (const auto open = inquiry.use.groups.find(group); open != inquiry.use.groups.end()) {

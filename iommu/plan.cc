@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "iommu/bundle.h"
 #include "iommu/isolation.h"
+#include "iommu/mdev.h"
 #include "iommu/planning.h"
 #include "iommu/preset.h"
 
@@ -124,6 +125,7 @@ Plan MakePlan(const NodeFacts& facts, const Policy& policy, const ModelNames& na
     append(draft.plan.warnings, plan.warnings);
     plan.groups.push_back(std::move(draft.plan));
   }
+  PlanMdevs(context, plan);
   return plan;
 }
 

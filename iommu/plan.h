@@ -51,6 +51,9 @@ struct GroupPlan {
   std::vector<Action> actions;    // in order; empty unless the verdict is kBind
   std::vector<Refusal> refusals;  // all of them; if there is one, there are no actions
   std::vector<Refusal> warnings;
+  // It has a parent of mediated devices: kBind makes what is missing, kBound has all; nothing of
+  // the group itself is given away.
+  bool makes_mdevs = false;
   bool operator==(const GroupPlan&) const = default;
 };
 
@@ -58,7 +61,7 @@ enum class UnitState { kToBind, kReady, kHeld, kWithheld, kUnhealthy, kRefused }
 
 // What one kubelet device id stands for.
 struct Unit {
-  std::string id;  // address of the primary function
+  std::string id;  // address of the primary function, or a mediated device's uuid
   PciAddress primary;
   // What the answer names: `primary`, and with sharedGroup: unit the group's other primaries.
   std::vector<PciAddress> addresses;
@@ -73,6 +76,9 @@ struct Unit {
   std::vector<int> groups;
   // Of a bundle: which device of another kind is meant for which of the first, "GPU, NIC".
   std::vector<std::pair<PciAddress, PciAddress>> pairs;
+  // Of a mediated device, the type's id: `id` is its uuid then, `primary` its parent, which no
+  // guest gets, and there are no `addresses`. Empty for PCI functions.
+  std::string mdev_type;
   bool operator==(const Unit&) const = default;
 };
 

@@ -126,6 +126,9 @@ absl::StatusOr<NodeFacts> TakeNodeFacts(const Tree& tree, ConfigReader& config,
   facts.drivers = ListSet(tree, kDriversDir);
   facts.vfio_nodes = ReadVfioNodes(tree);
   facts.iommu_node = tree.Exists(kIommuNode);
+  facts.mdev = ReadMdevFacts(tree);
+  std::ranges::move(facts.mdev.skipped, std::back_inserter(facts.skipped));
+  facts.mdev.skipped.clear();
   facts.frame_buffers = ReadFrameBuffers(tree, facts.devices);
   facts.nearest_cpu_nodes = ReadNearestNodes(tree, facts.devices);
   return facts;

@@ -65,6 +65,20 @@ Json RuleToJson(const ResourceRule& rule) {
   return json;
 }
 
+std::string_view Name(MdevSpread spread) {
+  if (spread == MdevSpread::kEach) return "each";
+  return spread == MdevSpread::kNuma ? "numa" : "round-robin";
+}
+
+Json MdevRuleToJson(const MdevRule& rule) {
+  Json types = Json::object();
+  for (const MdevCount& wanted : rule.types) types[wanted.type] = wanted.count;
+  return {{"parent", SelectorsToJson(rule.parents)},
+          {"types", types},
+          {"spread", std::string(Name(rule.spread))},
+          {"domain", rule.domain}};
+}
+
 // "bind.parallel" becomes {"bind": {"parallel": …}}.
 void Put(Json& document, const std::string& key, const std::string& value) {
   const size_t dot = key.find('.');
@@ -91,11 +105,15 @@ std::string NotesOf(const Policy& policy) {
 Json PolicyToJson(const Config& config) {
   const Policy& policy = config.policy;
   Json document = {{"apiVersion", "vfio-agent/v1"},
-                   {"mode", config.passthrough ? "vm-passthrough" : "container"}};
+                   {"mode", config.passthrough ? "vm-passthrough"
+                            : config.vgpu      ? "vm-vgpu"
+                                               : "container"}};
   Json resources = Json::array();
   for (const ResourceRule& rule : policy.resources) resources.push_back(RuleToJson(rule));
   document["resources"] = resources;
   document["aliases"] = policy.aliases;
+  document["mdev"] = Json::array();
+  for (const MdevRule& rule : policy.mdev) document["mdev"].push_back(MdevRuleToJson(rule));
   Json overrides = Json::array();
   for (const PciAddress& address : policy.guard_override) overrides.push_back(address.ToString());
   document["guard"]["override"] = overrides;

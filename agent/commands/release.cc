@@ -17,6 +17,7 @@
 #include "deviceplugin/server.h"
 #include "deviceplugin/status_server.h"
 #include "iommu/bundle.h"
+#include "iommu/mdev.h"
 #include "iommu/release.h"
 #include "iommu/selector.h"
 #include "sysfs/status.h"
@@ -31,6 +32,7 @@ absl::StatusOr<std::vector<PciAddress>> Wanted(const Session& session, const Pic
     for (const auto& [address, record] : picture.custody.records) {
       if (record.this_boot) wanted.push_back(address);
     }
+    std::ranges::copy(ParentsOfOwnMdevs(picture.facts), std::back_inserter(wanted));
     return wanted;
   }
   ASSIGN_OR_RETURN(const auto groups, FindTargets(picture, session.invocation().arguments));
@@ -170,6 +172,7 @@ void PrintText(const std::vector<Line>& lines) {
   for (const Line& line : lines) {
     std::vector<std::string> members;
     for (const PciAddress& member : line.release.members) members.push_back(member.ToString());
+    if (!line.release.mdev.empty()) members.push_back(line.release.mdev);
     std::cout << absl::StrFormat("group %d: %s: %s\n", line.release.group, Word(line),
                                  absl::StrJoin(members, " "));
     for (const Refusal& refusal : line.release.refusals) std::cout << RefusalText(refusal, "  ");
@@ -189,6 +192,7 @@ void PrintJson(const std::vector<Line>& lines, Output output) {
                       {"members", members},
                       {"result", std::string(Word(line))},
                       {"refusals", reasons}});
+    if (!line.release.mdev.empty()) groups.back()["mdev"] = line.release.mdev;
   }
   const Json document = {{"schema", "vfio-agent/release/v1"}, {"groups", groups}};
   PrintDocument(document, output);
@@ -219,6 +223,8 @@ int Release(Session& session, bool is_daemon) {
   }
   ClaimParts(PartsOf(picture->plan.resources), picture->custody.inquiry->claims);
   std::vector<GroupRelease> releases = PlanRelease(picture->facts, picture->custody, *wanted);
+  std::ranges::move(PlanMdevRelease(picture->facts, picture->custody, *wanted),
+                    std::back_inserter(releases));
   if (!is_daemon) RefuseOffered(session, releases);
   const std::vector<Line> lines = Carry(std::move(releases), session, *picture);
   const Output output = session.invocation().output;

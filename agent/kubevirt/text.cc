@@ -15,6 +15,34 @@ std::string RefusedText(const Served& served) {
   return text.empty() ? text : "# Refused on this node (see `vfio-agent plan`):\n" + text;
 }
 
+std::string PciText(const Served& served) {
+  std::string text;
+  for (const ServedResource& resource : served.resources) {
+    for (const std::string& selector : resource.selectors) {
+      text += absl::StrFormat(
+          "        - pciVendorSelector: \"%s\"\n"
+          "          resourceName: %s\n"
+          "          externalResourceProvider: true  # else KubeVirt serves it as well\n",
+          selector, resource.name);
+    }
+  }
+  return text.empty() ? text : "      pciHostDevices:\n" + text;
+}
+
+std::string MediatedText(const Served& served) {
+  std::string text;
+  for (const ServedResource& resource : served.resources) {
+    for (const std::string& type : resource.mdev_types) {
+      text += absl::StrFormat(
+          "        - mdevNameSelector: %s\n"
+          "          resourceName: %s\n"
+          "          externalResourceProvider: true  # else KubeVirt serves it as well\n",
+          Json(Printable(type)).dump(), resource.name);
+    }
+  }
+  return text.empty() ? text : "      mediatedDevices:\n" + text;
+}
+
 std::string PermittedText(const Served& served) {
   std::string text =
       "# For the KubeVirt resource: kubectl -n kubevirt edit kubevirt kubevirt\n"
@@ -34,16 +62,7 @@ std::string PermittedText(const Served& served) {
         "        - %s  # for hostDevices; gpus need none\n",
         kHostDevicesGate);
   }
-  text += "    permittedHostDevices:\n      pciHostDevices:\n";
-  for (const ServedResource& resource : served.resources) {
-    for (const std::string& selector : resource.selectors) {
-      text += absl::StrFormat(
-          "        - pciVendorSelector: \"%s\"\n"
-          "          resourceName: %s\n"
-          "          externalResourceProvider: true  # else KubeVirt serves it as well\n",
-          selector, resource.name);
-    }
-  }
+  text += "    permittedHostDevices:\n" + PciText(served) + MediatedText(served);
   return text;
 }
 

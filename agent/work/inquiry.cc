@@ -47,6 +47,9 @@ std::vector<int> GivenGroups(const NodeFacts& facts) {
   for (const PciDevice& device : facts.devices) {
     if (device.group && IsOnVfio(device)) groups.insert(*device.group);
   }
+  for (const MdevInstance& mdev : facts.mdev.instances) {
+    if (mdev.group) groups.insert(*mdev.group);
+  }
   return {groups.begin(), groups.end()};
 }
 
