@@ -83,9 +83,9 @@ TEST_CASE("VGPU: a parent keeps its driver and gets its instances by a write eac
   CHECK(group.resource == kQ1);
   CHECK(Roles(group) == "0000:3b:00.0 primary keep");
   CHECK(Shell(group.actions) ==
-        "echo 00000000-3b00-8f10-8000-4fe02e5c3a10 > "
+        "echo 00000000-3b00-8f10-8000-25c9eaaff85a > "
         "/sys/bus/pci/devices/0000:3b:00.0/mdev_supported_types/nvidia-222/create\n"
-        "echo 00000000-3b00-8f10-8001-4fe02e5c3a10 > "
+        "echo 00000000-3b00-8f10-8001-25c9eaaff85a > "
         "/sys/bus/pci/devices/0000:3b:00.0/mdev_supported_types/nvidia-222/create");
   CHECK(States(plan) == "to-bind to-bind ");
   CHECK(OpName(group.actions[0]) == "create-mdev");

@@ -78,7 +78,7 @@ int Kernel::StoreMdevCreate(const DevicePtr& device, const std::string& type, st
   if (text.ends_with('\n')) text.remove_suffix(1);
   if (!IsUuid(text)) return EINVAL;
   if (const int error = Suffer(device, "create", call)) return std::max(error, 0);
-  const std::string uuid = absl::AsciiStrToLower(text);
+  const std::string uuid = absl::AsciiStrToLower(std::string(text));
   if (mdevs_.contains(uuid)) return EEXIST;
   if (AvailableMdevs(device->facts.address, type) <= 0) return ENOSPC;
   mdevs_[uuid] = {.parent = device->facts.address, .type = type, .group = FreeGroupNumber()};

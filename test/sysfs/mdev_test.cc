@@ -22,16 +22,16 @@ void AddType(FakeTree& fake, const std::string& id, const std::string& name,
 
 void AddParent(FakeTree& fake) {
   fake.Add({.address = kParent, .driver = "nvidia", .group = 5});
-  fake.Link("sys/class/mdev_bus/0000:3b:00.0", "../../bus/pci/devices/0000:3b:00.0");
+  fake.Link("sys/class/mdev_bus/0000:3b:00.0", "sys/bus/pci/devices/0000:3b:00.0");
 }
 
 void AddInstance(FakeTree& fake, const std::string& uuid) {
   const std::string dir = FakeTree::Of(kParent, uuid) + "/";
   fake.Write(dir + "remove", "");
-  fake.Link(dir + "mdev_type", "../mdev_supported_types/nvidia-222");
-  fake.Link(dir + "iommu_group", "../../../../kernel/iommu_groups/40");
-  fake.Link(dir + "driver", "../../../../bus/mdev/drivers/nvidia-vgpu-vfio");
-  fake.Link("sys/bus/mdev/devices/" + uuid, "../../../devices/pci0000:3b/0000:3b:00.0/" + uuid);
+  fake.Link(dir + "mdev_type", FakeTree::Of(kParent, "mdev_supported_types/nvidia-222"));
+  fake.Link(dir + "iommu_group", "sys/kernel/iommu_groups/40");
+  fake.Link(dir + "driver", "sys/bus/mdev/drivers/nvidia-vgpu-vfio");
+  fake.Link("sys/bus/mdev/devices/" + uuid, "sys/devices/pci0000:3b/0000:3b:00.0/" + uuid);
 }
 
 TEST_CASE("types of a parent come with name and room; those of other buses do not", "[sysfs]") {
@@ -57,8 +57,12 @@ TEST_CASE("an instance knows its parent, type, group and driver", "[sysfs]") {
   AddInstance(fake, kUuid);
   const MdevFacts facts = ReadMdevFacts(fake.Open());
   REQUIRE(facts.instances.size() == 1);
-  CHECK(facts.instances[0] ==
-        MdevInstance{kUuid, At(kParent), "nvidia-222", 40, "nvidia-vgpu-vfio"});
+  const MdevInstance& mdev = facts.instances[0];
+  CHECK(mdev.uuid == kUuid);
+  CHECK(mdev.parent == At(kParent));
+  CHECK(mdev.type == "nvidia-222");
+  CHECK(mdev.group == 40);
+  CHECK(mdev.driver.value_or("none") == "nvidia-vgpu-vfio");
   CHECK(FindMdev(facts, kUuid) == &facts.instances[0]);
 }
 
@@ -66,7 +70,7 @@ TEST_CASE("an instance below something else than a PCI function has no parent", 
   FakeTree fake;
   AddParent(fake);
   fake.Link(std::string("sys/bus/mdev/devices/") + kUuid,
-            std::string("../../../devices/virtual/mtty/mtty/") + kUuid);
+            std::string("sys/devices/virtual/mtty/mtty/") + kUuid);
   const MdevFacts facts = ReadMdevFacts(fake.Open());
   REQUIRE(facts.instances.size() == 1);
   CHECK(facts.instances[0] == MdevInstance{.uuid = kUuid});
@@ -75,7 +79,7 @@ TEST_CASE("an instance below something else than a PCI function has no parent", 
 TEST_CASE("what is no uuid is skipped with a note, and reaches no terminal as it is", "[sysfs]") {
   FakeTree fake;
   AddParent(fake);
-  fake.Link("sys/bus/mdev/devices/a\x1b[31m", "../x");
+  fake.Link("sys/bus/mdev/devices/a\x1b[31m", "sys/x");
   AddType(fake, "nvidia-222", "GRID\x1bT4", "1");
   const NodeFacts facts = fake.Facts();
   CHECK(facts.mdev.instances.empty());
@@ -86,7 +90,7 @@ TEST_CASE("what is no uuid is skipped with a note, and reaches no terminal as it
 TEST_CASE("a tree with far too many instances is read up to a limit", "[sysfs]") {
   FakeTree fake;
   for (int i = 0; i < 8200; ++i) {
-    fake.Link(absl::StrFormat("sys/bus/mdev/devices/83b8f4f2-509f-382f-3c1e-%012x", i), "x");
+    fake.Link(absl::StrFormat("sys/bus/mdev/devices/83b8f4f2-509f-382f-3c1e-%012x", i), "sys/x");
   }
   const MdevFacts facts = ReadMdevFacts(fake.Open());
   CHECK(facts.instances.size() == 8192);
