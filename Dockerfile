@@ -1,5 +1,6 @@
 # vfio-agent as an image:
-#   docker build -t REGISTRY/vfio-agent:0.1.0 --build-arg VERSION="$(git describe --tags --always)" \
+#   docker build -t REGISTRY/vfio-agent:0.1.0 \
+#     --build-arg VERSION="$(git describe --tags --match 'v[0-9]*' --always --abbrev=12 --dirty=.dirty)" \
 #     --build-arg SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)" .
 FROM debian:12 AS build
 WORKDIR /source
@@ -7,11 +8,11 @@ WORKDIR /source
 COPY packaging/install-dependencies.sh packaging/debian-packages packaging/
 RUN packaging/install-dependencies.sh --build --simulate --run --package
 COPY . .
-# What `version` says: the repository itself does not come along. And the time of all files.
+# What `version` says, or `git describe`: the repository itself does not come along. And the time of all files.
 ARG VERSION=
 ARG SOURCE_DATE_EPOCH=0
 # The tests that need neither FUSE nor a kernel of their own; test/run.sh runs them all.
-RUN cmake --preset release -DVFIO_AGENT_VERSION="${VERSION#v}" \
+RUN cmake --preset release -DVFIO_AGENT_VERSION="${VERSION}" \
  && cmake --build --preset release --parallel "$(nproc)" \
       --target vfio-agent sysfs_test iommu_test deviceplugin_test sim_test \
  && ctest --test-dir build/release --output-on-failure --parallel 2 --no-tests=error \

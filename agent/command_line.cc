@@ -140,18 +140,16 @@ std::string NameOf(const Command* command) {
   return command == nullptr ? "vfio-agent" : std::string(command->name);
 }
 
-std::string StrangeWord(const Parsed& parsed) {
-  const std::string& word = parsed.strange.front();
+std::string StrangeWord(const Parsed& parsed, const std::string& word) {
   const std::string shown = Printable(word);
   if (word.starts_with('-')) {
     const std::string name = word.substr(0, word.find('='));
-    const std::vector<std::string> known = OptionNames(parsed.command);
-    if (std::ranges::count(known, name) > 0) {
+    if (FindOption(parsed.command, name)) {
       return absl::StrFormat("%s is an option of %s: it stands behind that word", name,
                              NameOf(parsed.command));
     }
     return absl::StrFormat("%s has no option '%s'%s", NameOf(parsed.command), shown,
-                           DidYouMean(name, known));
+                           DidYouMean(name, OptionNames(parsed.command)));
   }
   if (parsed.command != nullptr) {
     return absl::StrFormat("%s takes no word '%s'", NameOf(parsed.command), shown);
@@ -171,8 +169,12 @@ std::string WrongChoice(const std::string& what, WordKind kind, const std::strin
 
 // What is wrong with the words for themselves; "" where nothing is.
 std::string FindFault(const Parsed& parsed) {
-  if (!parsed.strange.empty()) return StrangeWord(parsed);
+  if (!parsed.strange.empty()) return StrangeWord(parsed, parsed.strange.front());
   for (const Given& given : parsed.options) {
+    // The parser took it for the program's own.
+    if (parsed.command != nullptr && LeavesOut(*parsed.command, *given.row)) {
+      return StrangeWord(parsed, absl::StrFormat("--%s", std::string(given.row->name)));
+    }
     // The settings' own table tells what it wants, and from where it came.
     if (given.row->set == nullptr) continue;
     const std::string what = absl::StrFormat("--%s", std::string(given.row->name));
@@ -205,10 +207,7 @@ std::string FindMissing(const Parsed& parsed) {
 }
 
 int Refuse(const std::string& fault, const Command* command) {
-  const std::string help = command == nullptr
-                               ? "vfio-agent help"
-                               : absl::StrFormat("vfio-agent help %s", NameOf(command));
-  PrintError(absl::StrFormat("%s%s see `%s`", fault, fault.ends_with('?') ? "" : ";", help));
+  PrintError(WithHelp(fault, command));
   return kExitUsage;
 }
 

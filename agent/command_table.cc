@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "agent/command_examples.h"
 #include "agent/commands.h"
 #include "agent/commands/health.h"
 
@@ -59,78 +60,15 @@ constexpr std::array<OptionRow, 2> kTopologyOptions = {kGuest, kPictureOutput};
 constexpr std::array<OptionRow, 1> kSnapshotOptions = {kForce};
 constexpr std::array<OptionRow, 1> kHelpOptions = {kMan};
 
-constexpr std::array<ExampleRow, 2> kRunExamples = {{
-    {"vfio-agent run", "as the DaemonSet and the systemd unit start it"},
-    {"vfio-agent run --on-exit release --metrics-listen ''",
-     "give back at the end what nobody holds; no HTTP"},
-}};
-constexpr std::array<ExampleRow, 3> kPlanExamples = {{
-    {"vfio-agent plan", "what would happen on this node"},
-    {"vfio-agent plan --exit-code", "4 where bind would write something: for scripts"},
-    {"vfio-agent plan --root /copy -o json", "the same question about a copied tree"},
-}};
-constexpr std::array<ExampleRow, 2> kBindExamples = {{
-    {"vfio-agent bind", "all that the configuration selects"},
-    {"vfio-agent bind group:23", "one group, whole"},
-}};
-constexpr std::array<ExampleRow, 2> kReleaseExamples = {{
-    {"vfio-agent release", "give back all that this agent has taken"},
-    {"vfio-agent release 1b:00.0", "the group of one device, whoever bound it"},
-}};
-constexpr std::array<ExampleRow, 4> kListExamples = {{
-    {"vfio-agent list --all", "every function, by group; those without one last"},
-    {"vfio-agent list resources --watch", "while a VM starts"},
-    {"vfio-agent list resources", "the units, and which pods have them"},
-    {"vfio-agent list groups -o json", "for jq"},
-}};
-constexpr std::array<ExampleRow, 2> kExplainExamples = {{
-    {"vfio-agent explain 1b:00.0", "why that card can or cannot be given away"},
-    {"vfio-agent explain group:23", "the same by the group's number"},
-}};
-constexpr std::array<ExampleRow, 2> kKubevirtExamples = {{
-    {"vfio-agent kubevirt", "all that this node serves"},
-    {"vfio-agent kubevirt --diff cr.yaml", "what would not start with that KubeVirt resource"},
-}};
-constexpr std::array<ExampleRow, 2> kStatusExamples = {{
-    {"vfio-agent status", "units, pods, registrations, writes under way"},
-    {"vfio-agent status -o wide", "with all reasons in full"},
-}};
-constexpr std::array<ExampleRow, 1> kHealthExamples = {{
-    {"vfio-agent health", "as the DaemonSet's probes ask"},
-}};
-constexpr std::array<ExampleRow, 2> kDoctorExamples = {{
-    {"vfio-agent doctor", "why this node offers nothing"},
-    {"vfio-agent doctor -o json", "for scripts: every check with its state"},
-}};
-constexpr std::array<ExampleRow, 3> kTopologyExamples = {{
-    {"vfio-agent topology", "how far GPUs, NICs and drives are from each other"},
-    {"vfio-agent topology -o svg > node.svg", "the same as a picture"},
-    {"vfio-agent topology --guest libvirt 1b:00.0", "a guest's layout that keeps it"},
-}};
-constexpr std::array<ExampleRow, 3> kSnapshotExamples = {{
-    {"vfio-agent snapshot node.tar.gz", "what the report of a problem needs"},
-    {"vfio-agent snapshot - > node.tar.gz", "from a pod, by kubectl exec"},
-    {"vfio-agent snapshot --force node.tar.gz", "in place of an earlier one"},
-}};
-constexpr std::array<ExampleRow, 1> kCheckExamples = {{
-    {"vfio-agent config check --config new.yaml", "before it goes into the ConfigMap"},
-}};
-constexpr std::array<ExampleRow, 1> kShowExamples = {{
-    {"vfio-agent config show", "defaults, file, environment and flags together"},
-}};
-constexpr std::array<ExampleRow, 2> kCompletionExamples = {{
-    {"vfio-agent completion bash > /etc/bash_completion.d/vfio-agent", "for every user"},
-    {"vfio-agent completion fish | source", "in this shell only"},
-}};
-constexpr std::array<ExampleRow, 1> kVersionExamples = {{
-    {"vfio-agent version -o json", "for bug reports"},
-}};
-constexpr std::array<ExampleRow, 2> kHelpExamples = {{
-    {"vfio-agent help bind", "one command"},
-    {"vfio-agent help --man > vfio-agent.8", "the man page"},
-}};
-
-constexpr ArgumentRow kSelectors = {.kind = "SELECTOR", .most = kMany, .help = kSelectorHelp};
+constexpr ArgumentRow kSelectors = {
+    .kind = "SELECTOR", .most = kMany, .help = kSelectorHelp, .meaning = kWholeGroups};
+constexpr ArgumentRow kComparedDevices = {
+    .kind = "SELECTOR",
+    .most = kMany,
+    .help = kSelectorHelp,
+    .meaning =
+        "it means just the devices that it names; a guest gets with them what has to move "
+        "with them of the same slots"};
 
 constexpr std::array<Command, 18> kCommands = {{
     {.name = "run",
@@ -180,7 +118,11 @@ constexpr std::array<Command, 18> kCommands = {{
     {.name = "explain",
      .summary = "why a group has its members and whether it can be given away",
      .manual = "The path to the root, ACS of each port, verdict, refusals, commands.",
-     .argument = {.kind = "SELECTOR", .least = 1, .most = kMany, .help = kSelectorHelp},
+     .argument = {.kind = "SELECTOR",
+                  .least = 1,
+                  .most = kMany,
+                  .help = kSelectorHelp,
+                  .meaning = kWholeGroups},
      .options = kExplainOptions,
      .examples = kExplainExamples,
      .exit_codes = "0123",
@@ -198,7 +140,7 @@ constexpr std::array<Command, 18> kCommands = {{
      .summary = "how far GPUs, NICs, NVSwitches and NVMe drives are from each other",
      .manual = "The grades are NCCL's: PIX, PXB, PHB, NODE, SYS. With --guest the PCIe layout of a "
                "guest in which the devices are as near to each other as on the node.",
-     .argument = kSelectors,
+     .argument = kComparedDevices,
      .options = kTopologyOptions,
      .examples = kTopologyExamples,
      .with_session = TopologyCommand},
@@ -226,7 +168,8 @@ constexpr std::array<Command, 18> kCommands = {{
      .manual = "Asks it on status.sock, 5 s at most; 1 where it does not answer or its loop hangs. "
                "A configuration file that is not valid is passed over, as by the daemon.",
      .examples = kHealthExamples,
-     .alone = HealthCommand},
+     .alone = HealthCommand,
+     .one_form = true},
     {.name = "snapshot",
      .summary = "write what the program reads of the node to a file, for the report of a problem",
      .manual =
@@ -242,7 +185,8 @@ constexpr std::array<Command, 18> kCommands = {{
      .manual = "Each error with file, line, column and the key's path.",
      .examples = kCheckExamples,
      .exit_codes = "02",
-     .with_session = ConfigCheckCommand},
+     .with_session = ConfigCheckCommand,
+     .one_form = true},
     {.name = "config show",
      .summary = "print the configuration that is in force",
      .manual = "With all defaults; usable as a file.",
@@ -256,7 +200,8 @@ constexpr std::array<Command, 18> kCommands = {{
      .argument = {.kind = "bash|zsh|fish", .least = 1, .most = 1, .help = "the shell"},
      .examples = kCompletionExamples,
      .exit_codes = "02",
-     .alone = CompletionCommand},
+     .alone = CompletionCommand,
+     .one_form = true},
     {.name = "version",
      .summary = "print the version",
      .manual = "With -o wide, json or yaml also what it was built from.",
@@ -269,7 +214,8 @@ constexpr std::array<Command, 18> kCommands = {{
      .options = kHelpOptions,
      .examples = kHelpExamples,
      .exit_codes = "02",
-     .alone = HelpCommand},
+     .alone = HelpCommand,
+     .one_form = true},
     {.name = "complete",
      .summary = "the words that may follow: what the completion scripts ask",
      .argument = {.kind = "LINE", .least = 1, .most = 1, .help = "the line up to the cursor"},

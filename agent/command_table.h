@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,7 @@ struct ArgumentRow {
   size_t least = 0;
   size_t most = 0;
   std::string_view help;
+  std::string_view meaning;  // of a word that several commands spell alike; may be empty
 };
 
 struct ExampleRow {
@@ -54,6 +56,7 @@ struct Command {
   absl::Status (*before)() = nullptr;
   bool holds_signals = false;  // SIGTERM, SIGINT and SIGHUP wait until it takes them
   bool hidden = false;         // for scripts
+  bool one_form = false;       // its answer has no other: --output is no option of it
 };
 
 // The program in one sentence.
@@ -62,7 +65,8 @@ inline constexpr std::string_view kPurpose =
 
 inline constexpr std::string_view kSelectorHelp =
     "an address (0000:65:00.0, or 65:00.0 when unambiguous), group:26, an id (10de:2330), a vendor "
-    "(10de:) or a resource name; it means the whole groups that it touches";
+    "(10de:) or a resource name";
+inline constexpr std::string_view kWholeGroups = "it means the whole groups that it touches";
 
 std::span<const Command> Commands();
 // Null where there is none of that name.
@@ -73,13 +77,20 @@ std::vector<std::string> CommandNames();
 // What a word after --output means; a table where it means nothing.
 Output OutputNamed(std::string_view word);
 
+// How the argument is spelt, and what it means.
+std::string ArgumentHelp(const ArgumentRow& row);
+
 // Options of every command that are no settings.
 std::span<const OptionRow> CommonOptions();
 // The settings as options.
 std::vector<OptionRow> SettingOptions();
+// True for a common option that means nothing to this command.
+bool LeavesOut(const Command& command, const OptionRow& row);
 // All that may be written after the command, its own first; those of no command: common ones and
 // settings.
 std::vector<OptionRow> OptionsOf(const Command* command);
+// That of "--output" or "-o".
+std::optional<OptionRow> FindOption(const Command* command, std::string_view word);
 
 // The words of a kind that lists them; empty for any other.
 std::vector<std::string> ChoicesOf(WordKind kind);

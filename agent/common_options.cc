@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "agent/command_table.h"
 
@@ -84,15 +85,35 @@ std::vector<OptionRow> SettingOptions() {
   return options;
 }
 
+std::string ArgumentHelp(const ArgumentRow& row) {
+  return absl::StrFormat("%s%s%s", std::string(row.help), row.meaning.empty() ? "" : "; ",
+                         std::string(row.meaning));
+}
+
+bool LeavesOut(const Command& command, const OptionRow& row) {
+  return command.one_form && row.name == "output";
+}
+
 std::vector<OptionRow> OptionsOf(const Command* command) {
   std::vector<OptionRow> options;
   const auto add = [&options](const OptionRow& row) {
     if (std::ranges::count(options, row.name, &OptionRow::name) == 0) options.push_back(row);
   };
   if (command != nullptr) std::ranges::for_each(command->options, add);
-  std::ranges::for_each(CommonOptions(), add);
+  for (const OptionRow& row : CommonOptions()) {
+    if (command == nullptr || !LeavesOut(*command, row)) add(row);
+  }
   std::ranges::for_each(SettingOptions(), add);
   return options;
+}
+
+std::optional<OptionRow> FindOption(const Command* command, std::string_view word) {
+  for (const OptionRow& row : OptionsOf(command)) {
+    const bool is_long = word == absl::StrFormat("--%s", std::string(row.name));
+    const bool is_short = row.letter != '\0' && word == absl::StrFormat("-%c", row.letter);
+    if (is_long || is_short) return row;
+  }
+  return std::nullopt;
 }
 
 std::vector<std::string> ChoicesOf(WordKind kind) {

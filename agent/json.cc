@@ -39,12 +39,14 @@ Json MemberToJson(const Member& member) {
 Json GroupToJson(const GroupPlan& group) {
   Json members = Json::array();
   for (const Member& member : group.members) members.push_back(MemberToJson(member));
-  return {{"group", OrNull(group.group)},
-          {"verdict", Text(Name(group.verdict))},
-          {"resource", group.resource.empty() ? Json(nullptr) : Json(group.resource)},
-          {"members", members},
-          {"refusals", RefusalsToJson(group.refusals)},
-          {"warnings", RefusalsToJson(group.warnings)}};
+  Json json = {{"group", OrNull(group.group)},
+               {"verdict", Text(Name(group.verdict))},
+               {"resource", group.resource.empty() ? Json(nullptr) : Json(group.resource)},
+               {"members", members},
+               {"refusals", RefusalsToJson(group.refusals)},
+               {"warnings", RefusalsToJson(group.warnings)}};
+  if (group.makes_mdevs) json["makes_mdevs"] = true;
+  return json;
 }
 
 Json ResourceToJson(const Resource& resource) {
@@ -54,7 +56,20 @@ Json ResourceToJson(const Resource& resource) {
                      {"group", OrNull(unit.group)},
                      {"numa_node", OrNull(unit.numa_node)},
                      {"state", Text(Name(unit.state))}});
+    if (!unit.groups.empty()) units.back()["groups"] = unit.groups;
+    if (unit.addresses.size() > 1) {
+      for (const PciAddress& address : unit.addresses) {
+        units.back()["addresses"].push_back(address.ToString());
+      }
+    }
+    for (const auto& [first, other] : unit.pairs) {
+      units.back()["pairs"].push_back({first.ToString(), other.ToString()});
+    }
     if (!unit.reason.empty()) units.back()["reason"] = unit.reason;
+    if (!unit.mdev_type.empty()) {
+      units.back()["mdev_type"] = unit.mdev_type;
+      units.back()["parent"] = unit.primary.ToString();
+    }
     for (const PodClaim& pod : unit.pods) {
       units.back()["pods"].push_back({{"namespace", pod.pod_namespace},
                                       {"pod", pod.pod},
@@ -62,10 +77,13 @@ Json ResourceToJson(const Resource& resource) {
                                       {"resource", pod.resource}});
     }
   }
-  return {{"name", resource.name},
-          {"vendor", Hex4(resource.vendor)},
-          {"device", Hex4(resource.device)},
-          {"units", units}};
+  Json json = {{"name", resource.name},
+               {"vendor", Hex4(resource.vendor)},
+               {"device", Hex4(resource.device)},
+               {"units", units}};
+  if (!resource.partitions.empty()) json["partitions"] = resource.partitions;
+  if (!resource.partitions_fault.empty()) json["partitions_fault"] = resource.partitions_fault;
+  return json;
 }
 
 void AddActions(const GroupPlan& group, Json& list) {

@@ -156,6 +156,11 @@ void Session::InquireFor(const std::vector<PciAddress>& wanted, Picture& picture
       question.groups.push_back(*device->group);
     }
   }
+  for (const MdevInstance& mdev : picture.facts.mdev.instances) {
+    if (mdev.group && mdev.parent && std::ranges::count(wanted, *mdev.parent) > 0) {
+      question.groups.push_back(*mdev.group);
+    }
+  }
   picture.custody.inquiry =
       inquirer_.Ask(tree_, picture.facts, question, picture.custody, settings_);
 }

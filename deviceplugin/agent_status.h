@@ -26,6 +26,7 @@ struct UnitStatus {
   bool listed = false;   // the kubelet is told of it
   bool healthy = false;  // and that it is healthy
   std::vector<PodClaim> pods;
+  std::vector<int> groups;  // of a unit that is several groups; else empty
   bool operator==(const UnitStatus&) const = default;
 };
 

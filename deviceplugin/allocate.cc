@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "iommu/mdev.h"
 #include "iommu/naming.h"
 
 namespace vfio_agent {
@@ -39,6 +40,13 @@ absl::StatusOr<size_t> FindHealthy(const IndexedOffer& offer, const std::string&
   return *found;
 }
 
+// One for each resource: of two answers for one container that give a variable two values, the
+// kubelet keeps the one.
+std::string PairsVariable(std::string_view resource) {
+  constexpr std::string_view kPrefix = "PCI_RESOURCE_";
+  return "VFIO_AGENT_PAIRS_" + ResourceVariable(resource).substr(kPrefix.size());
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<const OfferedUnit*>> FindUnits(const IndexedOffer& offer,
@@ -65,10 +73,11 @@ absl::StatusOr<std::vector<const OfferedUnit*>> FindUnits(const IndexedOffer& of
 v1beta1::ContainerAllocateResponse MakeAllocation(const Offer& offer,
                                                   const std::vector<const OfferedUnit*>& units) {
   v1beta1::ContainerAllocateResponse response;
-  std::vector<std::string> addresses, nodes;
+  std::vector<std::string> addresses, nodes, pairs;
   std::set<std::string_view> seen;
   for (const OfferedUnit* unit : units) {
     addresses.insert(addresses.end(), unit->addresses.begin(), unit->addresses.end());
+    pairs.insert(pairs.end(), unit->pairs.begin(), unit->pairs.end());
     for (const std::string& node : unit->nodes) {
       if (seen.insert(node).second) nodes.push_back(node);
     }
@@ -76,7 +85,14 @@ v1beta1::ContainerAllocateResponse MakeAllocation(const Offer& offer,
       response.add_cdi_devices()->set_name(absl::StrFormat("%s=%s", offer.resource, unit->id));
     }
   }
-  (*response.mutable_envs())[ResourceVariable(offer.resource)] = absl::StrJoin(addresses, ",");
+  // A variable of the other kind beside it would make two devices of each.
+  const bool mdev = !units.empty() && !units.front()->mdev_type.empty();
+  const std::string variable =
+      mdev ? MdevVariable(offer.resource) : ResourceVariable(offer.resource);
+  (*response.mutable_envs())[variable] = absl::StrJoin(addresses, ",");
+  if (!pairs.empty()) {
+    (*response.mutable_envs())[PairsVariable(offer.resource)] = absl::StrJoin(pairs, ",");
+  }
   std::ranges::stable_sort(nodes, {}, RankOf);
   for (const std::string& node : nodes) AddNode(node, response);
   return response;

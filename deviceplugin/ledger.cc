@@ -16,7 +16,9 @@ using UnitsByGroup = std::map<int, std::vector<std::string>>;
 
 UnitsByGroup ByGroup(const Units& units) {
   UnitsByGroup groups;
-  for (const OfferedUnit* unit : units) groups[unit->group].push_back(unit->id);
+  for (const OfferedUnit* unit : units) {
+    for (const int group : GroupsOf(*unit)) groups[group].push_back(unit->id);
+  }
   return groups;
 }
 
@@ -102,8 +104,10 @@ absl::Status Ledger::Take(const std::string& resource, const std::vector<Units>&
   for (const auto& entry : called) grants_[entry.first].clear();
   for (const Units& units : containers) {
     for (const OfferedUnit* unit : units) {
-      grants_[unit->group].push_back(
-          {.resource = resource, .unit = unit->id, .group = unit->group, .turn = turn_, .at = now});
+      for (const int group : GroupsOf(*unit)) {
+        grants_[group].push_back(
+            {.resource = resource, .unit = unit->id, .group = group, .turn = turn_, .at = now});
+      }
       const Answer answer = MakeAnswer(resource, *unit);
       Answer& last = answers_[unit->id];
       if (last == answer) continue;
@@ -131,10 +135,12 @@ absl::Status Ledger::Start(const std::string& resource, const Units& units) {
   ++turn_;
   const absl::Time now = MonotonicNow();
   for (const OfferedUnit* unit : units) {
-    std::vector<Grant>& out = grants_[unit->group];
-    if (AnyOf({unit->id}, out)) continue;  // given a moment ago, or started before
-    out.push_back(
-        {.resource = resource, .unit = unit->id, .group = unit->group, .turn = turn_, .at = now});
+    for (const int group : GroupsOf(*unit)) {
+      std::vector<Grant>& out = grants_[group];
+      if (AnyOf({unit->id}, out)) continue;  // given a moment ago, or started before
+      out.push_back(
+          {.resource = resource, .unit = unit->id, .group = group, .turn = turn_, .at = now});
+    }
   }
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "iommu/condition.h"
+#include "iommu/planning.h"
 
 namespace vfio_agent {
 namespace {
@@ -59,6 +60,8 @@ bool IsListed(const Unit& unit) {
 std::string WhyMissing(const OfferedUnit& unit, const NodeFacts& facts) {
   const auto address = PciAddress::Parse(unit.id);
   if (address.ok() && FindDevice(facts, *address) == nullptr) return "the device is gone";
+  const bool mdev = !unit.mdev_type.empty();
+  if (mdev && FindMdev(facts.mdev, unit.id) == nullptr) return "the mediated device is gone";
   return "the device is no longer selected for this resource";
 }
 
@@ -88,8 +91,12 @@ class OfferMaker {
   std::vector<Offer> Make(const Plan& plan) {
     std::vector<Offer> offers;
     for (const Resource& resource : plan.resources) {
-      offers.push_back(
-          {.resource = resource.name, .numa = resource.numa, .cdi_names = options_.cdi_names});
+      offers.push_back({.resource = resource.name,
+                        .numa = resource.numa,
+                        .cdi_names = options_.cdi_names,
+                        .partitions = resource.partitions,
+                        .only_partitions = resource.only_partitions,
+                        .partitions_fault = resource.partitions_fault});
       planned_.emplace(resource.name, &resource);
     }
     for (const auto& [name, old] : before_) {
@@ -108,7 +115,8 @@ class OfferMaker {
     OfferedUnit offered{.id = unit.id,
                         .group = *unit.group,
                         .numa_node = unit.numa_node,
-                        .healthy = IsHealthy(unit.state)};
+                        .healthy = IsHealthy(unit.state),
+                        .groups = unit.groups};
     if (!offered.healthy) offered.reason = unit.reason;
     for (const PodClaim& pod : unit.pods) {
       offered.holder += (offered.holder.empty() ? "" : ", ") + Spell(pod);
@@ -118,11 +126,17 @@ class OfferMaker {
     }
     if (const PciDevice* primary = FindDevice(facts_, unit.primary))
       offered.path = PathOf(*primary);
-    const auto members = endpoints_.find(*unit.group);
-    if (members != endpoints_.end()) {
+    offered.mdev_type = unit.mdev_type;
+    if (!unit.mdev_type.empty()) offered.addresses.push_back(unit.id);
+    for (const int group : GroupsOf(unit)) {
+      const auto members = endpoints_.find(group);
+      if (members == endpoints_.end()) continue;
       for (const PciDevice* member : members->second) {
         offered.members.push_back(member->address.ToString());
       }
+    }
+    for (const auto& [first, other] : unit.pairs) {
+      offered.pairs.push_back(absl::StrFormat("%s=%s", first.ToString(), other.ToString()));
     }
     AddNodes(unit, offered);
     return offered;
@@ -130,7 +144,7 @@ class OfferMaker {
 
   void AddNodes(const Unit& unit, OfferedUnit& offered) const {
     AddNode("vfio", facts_, offered);
-    AddNode(absl::StrFormat("%d", *unit.group), facts_, offered);
+    for (const int group : GroupsOf(unit)) AddNode(GroupNodeName(facts_, group), facts_, offered);
     const size_t before = offered.nodes.size();
     for (const PciAddress& address : unit.addresses) {
       const PciDevice* const device = FindDevice(facts_, address);
@@ -191,6 +205,10 @@ class OfferMaker {
 };
 
 }  // namespace
+
+std::vector<int> GroupsOf(const OfferedUnit& unit) {
+  return unit.groups.empty() ? std::vector<int>{unit.group} : unit.groups;
+}
 
 std::vector<Offer> MakeOffers(const Plan& plan, const NodeFacts& facts,
                               const std::vector<Offer>& before, const OfferOptions& options,

@@ -27,14 +27,25 @@ struct OfferedUnit {
   std::string holder;  // pods that have it: "pod ns/name (container c)"; for people
   // Since when it is listed only because a pod may have it still; InfiniteFuture: it is not so.
   absl::Time withdrawn = absl::InfiniteFuture();
+  // As Unit::groups: all of a unit that is several groups, else empty.
+  std::vector<int> groups;
+  std::vector<std::string> pairs;  // "0000:11:00.0=0000:12:00.0", as Unit::pairs
+  // Of a mediated device, its type's id: `id` and `addresses` are its uuid then.
+  std::string mdev_type;
   bool operator==(const OfferedUnit&) const = default;
 };
+
+// Every group of the unit.
+std::vector<int> GroupsOf(const OfferedUnit& unit);
 
 struct Offer {
   std::string resource;            // "nvidia.com/GH100_H100_SXM5_80GB"
   bool numa = true;                // tell the kubelet NUMA nodes
   bool cdi_names = false;          // name CDI devices in answers
   std::vector<OfferedUnit> units;  // sorted by (numa node, address): the order of every answer
+  std::vector<std::vector<std::string>> partitions;  // as those of Resource
+  bool only_partitions = false;
+  std::string partitions_fault;
   bool operator==(const Offer&) const = default;
 };
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "deviceplugin/partition.h"
 
 namespace vfio_agent {
 namespace {
@@ -204,6 +205,7 @@ void CompleteGroups(const IndexedOffer& offer, size_t size, Field& field) {
 
 std::vector<std::string> PreferUnits(const IndexedOffer& offer, const Preference& wanted) {
   std::optional<Field> field = MakeField(offer, wanted);
+  if (field && !offer.offer().partitions.empty()) return PreferPartition(offer, wanted);
   if (!field || field->must.size() > wanted.size) return {};
   if (field->must.size() + field->available.size() < wanted.size) return {};
   CompleteGroups(offer, wanted.size, *field);

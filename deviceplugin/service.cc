@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "deviceplugin/allocate.h"
 #include "deviceplugin/ledger.h"
+#include "deviceplugin/partition.h"
 #include "deviceplugin/preferred.h"
 #include "deviceplugin/unary_call.h"
 #include "deviceplugin/verify.h"
@@ -59,6 +60,7 @@ absl::Status AllocateAll(const Published& published, const Tree& tree, Ledger& l
   for (const v1beta1::ContainerAllocateRequest& container : request.container_requests()) {
     ASSIGN_OR_RETURN(containers.emplace_back(),
                      FindVerified(offer, tree, ToVector(container.devices_ids())));
+    RETURN_IF_ERROR(CheckPartition(offer.offer(), containers.back()));
   }
   const std::string& resource = offer.offer().resource;
   RETURN_IF_ERROR(Annotate(ledger.Take(resource, containers), resource));

@@ -31,6 +31,7 @@ void Put(const UnitStatus& unit, wire::Unit& message) {
   message.set_state(unit.state);
   message.set_reason(unit.reason);
   message.set_listed(unit.listed);
+  for (const int group : unit.groups) message.add_groups(group);
   message.set_healthy(unit.healthy);
   for (const PodClaim& claim : unit.pods) {
     wire::Pod& pod = *message.add_pods();
@@ -48,7 +49,8 @@ UnitStatus Take(const wire::Unit& message) {
                   .state = message.state(),
                   .reason = message.reason(),
                   .listed = message.listed(),
-                  .healthy = message.healthy()};
+                  .healthy = message.healthy(),
+                  .groups = {message.groups().begin(), message.groups().end()}};
   for (const wire::Pod& pod : message.pods()) {
     unit.pods.push_back({.pod_namespace = pod.namespace_(),
                          .pod = pod.name(),

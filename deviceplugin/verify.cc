@@ -18,13 +18,19 @@ absl::Status Changed(const OfferedUnit& unit, Code code, const std::string& text
       absl::StrFormat("%s: %s: %s", unit.id, CodeName(code), text));
 }
 
-absl::Status VerifyDriver(const TreeDir& device, const OfferedUnit& unit,
+// The kernel makes it for what a vfio driver has, whatever the driver's name.
+bool HasVfioDevice(const Tree& tree, const std::string& member) {
+  const auto names = tree.List(absl::StrFormat("%s/%s/vfio-dev", kDevicesDir, member));
+  return names.ok() && !names->empty();
+}
+
+absl::Status VerifyDriver(const Tree& tree, const TreeDir& device, const OfferedUnit& unit,
                           const std::string& member) {
   const auto driver = device.ReadLinkName("driver");
   if (driver.ok()) {
     // pci-stub holds a device for nobody, so the kernel lets a guest have the rest of its group.
     const bool named = std::ranges::find(unit.addresses, member) != unit.addresses.end();
-    if (IsVfioDriver(*driver)) return absl::OkStatus();
+    if (IsVfioDriver(*driver) || HasVfioDevice(tree, member)) return absl::OkStatus();
     if (*driver == "pci-stub" && !named) return absl::OkStatus();
     return Changed(unit, Code::kDriverChanged,
                    absl::StrFormat("%s is bound to %s", member, *driver));
@@ -50,7 +56,9 @@ absl::Status VerifyGroup(const TreeDir& device, const OfferedUnit& unit,
                    absl::StrFormat("the IOMMU group of %s cannot be read: %s", member,
                                    Message(group.status())));
   }
-  if (*group == absl::StrFormat("%d", unit.group)) return absl::OkStatus();
+  for (const int own : GroupsOf(unit)) {
+    if (*group == absl::StrFormat("%d", own)) return absl::OkStatus();
+  }
   return Changed(
       unit, Code::kGroupChanged,
       absl::StrFormat("%s is in IOMMU group %s now, was in %d", member, *group, unit.group));
@@ -67,12 +75,45 @@ absl::Status VerifyMember(const Tree& tree, const OfferedUnit& unit, const std::
                    absl::StrFormat("%s cannot be read: %s", member, Message(device.status())));
   }
   const absl::Status status = VerifyGroup(*device, unit, member);
-  return status.ok() ? VerifyDriver(*device, unit, member) : status;
+  return status.ok() ? VerifyDriver(tree, *device, unit, member) : status;
+}
+
+// Who removed the instance may have made another of its name.
+absl::Status VerifyMdev(const Tree& tree, const OfferedUnit& unit) {
+  const auto device = TreeDir::Open(tree, MdevDir(unit.id));
+  if (!device.ok()) {
+    return Changed(
+        unit, Code::kDeviceGone,
+        absl::StrFormat("the mediated device is not there: %s", Message(device.status())));
+  }
+  const auto type = device->ReadLinkName("mdev_type");
+  if (!type.ok() || *type != unit.mdev_type) {
+    return Changed(unit, Code::kGroupChanged,
+                   absl::StrFormat("it is of type %s now, was of %s", type.ok() ? *type : "unknown",
+                                   unit.mdev_type));
+  }
+  RETURN_IF_ERROR(VerifyGroup(*device, unit, unit.id));
+  if (device->ReadLinkName("driver").ok()) return absl::OkStatus();
+  return Changed(unit, Code::kDriverChanged, "it is bound to no driver");
+}
+
+absl::Status VerifyNodes(const Tree& tree, const OfferedUnit& unit) {
+  for (const std::string& node : unit.nodes) {
+    const std::string_view path = node;
+    if (tree.Exists(path.substr(1))) continue;  // the tree's paths are relative to its root
+    return Changed(unit, Code::kNodeMissing,
+                   absl::StrFormat("the device node %s is missing", node));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status VerifyUnit(const Tree& tree, const OfferedUnit& unit) {
+  if (!unit.mdev_type.empty()) {
+    RETURN_IF_ERROR(VerifyMdev(tree, unit));
+    return VerifyNodes(tree, unit);
+  }
   for (const std::string& address : unit.addresses) {
     if (std::ranges::find(unit.members, address) != unit.members.end()) continue;
     return Changed(unit, Code::kGroupChanged,
@@ -82,13 +123,7 @@ absl::Status VerifyUnit(const Tree& tree, const OfferedUnit& unit) {
     const absl::Status status = VerifyMember(tree, unit, member);
     if (!status.ok()) return status;
   }
-  for (const std::string& node : unit.nodes) {
-    const std::string_view path = node;
-    if (tree.Exists(path.substr(1))) continue;  // the tree's paths are relative to its root
-    return Changed(unit, Code::kNodeMissing,
-                   absl::StrFormat("the device node %s is missing", node));
-  }
-  return absl::OkStatus();
+  return VerifyNodes(tree, unit);
 }
 
 }  // namespace vfio_agent

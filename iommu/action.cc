@@ -24,6 +24,12 @@ std::string Shell(const Probe& a) {
   return absl::StrFormat("echo %s > /%s", a.device.ToString(), kDriversProbe);
 }
 std::string Shell(const AwaitNode& a) { return absl::StrFormat("ls -l /%s", GroupNode(a.group)); }
+std::string Shell(const CreateMdev& a) {
+  return absl::StrFormat("echo %s > /%s", a.uuid, MdevCreatePath(a.parent, a.type));
+}
+std::string Shell(const RemoveMdev& a) {
+  return absl::StrFormat("echo 1 > /%s/remove", MdevDir(a.uuid));
+}
 
 std::string Shell(const SetAutoprobe& a) {
   return absl::StrFormat("echo %d > /%s", a.on ? 1 : 0, VfsAutoprobePath(a.device));
@@ -40,6 +46,8 @@ std::string_view Op(const Probe&) { return "probe"; }
 std::string_view Op(const AwaitNode&) { return "await-node"; }
 std::string_view Op(const SetAutoprobe&) { return "autoprobe"; }
 std::string_view Op(const SetVfs&) { return "vfs"; }
+std::string_view Op(const CreateMdev&) { return "create-mdev"; }
+std::string_view Op(const RemoveMdev&) { return "remove-mdev"; }
 
 std::string Value(const LoadModule& a) { return a.module; }
 std::string Value(const SetOverride& a) { return a.driver; }
@@ -49,6 +57,8 @@ std::string Value(const Probe& a) { return a.expect; }
 std::string Value(const AwaitNode& a) { return "/" + GroupNode(a.group); }
 std::string Value(const SetAutoprobe& a) { return a.on ? "1" : "0"; }
 std::string Value(const SetVfs& a) { return absl::StrFormat("%d", a.count); }
+std::string Value(const CreateMdev& a) { return a.uuid; }
+std::string Value(const RemoveMdev& a) { return a.uuid; }
 
 const PciAddress* Device(const SetOverride& a) { return &a.device; }
 const PciAddress* Device(const SetD3cold& a) { return &a.device; }
@@ -58,6 +68,8 @@ const PciAddress* Device(const SetAutoprobe& a) { return &a.device; }
 const PciAddress* Device(const SetVfs& a) { return &a.device; }
 const PciAddress* Device(const LoadModule&) { return nullptr; }
 const PciAddress* Device(const AwaitNode&) { return nullptr; }
+const PciAddress* Device(const CreateMdev&) { return nullptr; }
+const PciAddress* Device(const RemoveMdev&) { return nullptr; }
 
 }  // namespace
 

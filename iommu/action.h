@@ -54,19 +54,31 @@ struct SetVfs {
   int count = 0;
   bool operator==(const SetVfs&) const = default;
 };
+// Has the parent's driver make a mediated device, then waits until its node is there.
+struct CreateMdev {
+  PciAddress parent;
+  std::string type;  // the type's id
+  std::string uuid;
+  bool operator==(const CreateMdev&) const = default;
+};
+struct RemoveMdev {
+  std::string uuid;
+  bool operator==(const RemoveMdev&) const = default;
+};
 using Action = std::variant<LoadModule, SetD3cold, SetOverride, Unbind, Probe, AwaitNode,
-                            SetAutoprobe, SetVfs>;
+                            SetAutoprobe, SetVfs, CreateMdev, RemoveMdev>;
 
-// "modprobe", "d3cold", "override", "unbind", "probe", "await-node", "autoprobe", "vfs": the `op`
-// of the plan's JSON.
+// "modprobe", "d3cold", "override", "unbind", "probe", "await-node", "autoprobe", "vfs",
+// "create-mdev", "remove-mdev": the `op` of the plan's JSON.
 std::string_view OpName(const Action& action);
 // The step as the shell command a person would type: the text of plan, log and tests.
 std::string ToShell(const Action& action);
-// The device it is about, inside `action`; null for modprobe and await-node.
+// The device it is about, inside `action`; null for modprobe and await-node, and
+// for those of mediated devices: they move no PCI function.
 const PciAddress* DeviceOf(const Action& action);
 // The devices that `actions` are about, in order, each once.
 std::vector<PciAddress> DevicesOf(std::span<const Action> actions);
-// The value of the plan's JSON: the driver, module or node.
+// The value of the plan's JSON: the driver, module, node or uuid.
 std::string ValueOf(const Action& action);
 
 }  // namespace vfio_agent

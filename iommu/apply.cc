@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "sysfs/clock.h"
 #include "sysfs/paths.h"
@@ -85,6 +87,28 @@ struct Step {
   absl::Status operator()(const SetVfs& a) const {
     return writer.Write(NumVfsPath(a.device), absl::StrFormat("%d", a.count));
   }
+
+  absl::Status operator()(const CreateMdev& a) const {
+    const absl::Status status = writer.Write(MdevCreatePath(a.parent, a.type), a.uuid);
+    // It is there already where a process was killed after its write.
+    if (!status.ok() && ErrnoOf(status) != EEXIST) return status;
+    const absl::StatusOr<std::string> type = tree.ReadLinkName(MdevDir(a.uuid) + "/mdev_type");
+    if (!type.ok() || *type != a.type) {
+      return absl::AbortedError(absl::StrFormat("%s is of type %s, not %s", a.uuid,
+                                                type.ok() ? *type : "unknown", a.type));
+    }
+    const absl::StatusOr<std::string> link = tree.ReadLinkName(MdevDir(a.uuid) + "/iommu_group");
+    AwaitNode node;
+    if (!link.ok() || !absl::SimpleAtoi(*link, &node.group)) {
+      return absl::FailedPreconditionError(absl::StrFormat("%s came without a group", a.uuid));
+    }
+    return (*this)(node);
+  }
+
+  absl::Status operator()(const RemoveMdev& a) const {
+    absl::Status status = writer.Write(MdevDir(a.uuid) + "/remove", "1");
+    return status.ok() || tree.Exists(MdevDir(a.uuid)) ? status : absl::OkStatus();
+  }
 };
 
 Code CodeOf(const LoadModule&) { return Code::kVfioDriverMissing; }
@@ -95,6 +119,8 @@ Code CodeOf(const Probe&) { return Code::kProbeRefused; }
 Code CodeOf(const AwaitNode&) { return Code::kNodeMissing; }
 Code CodeOf(const SetAutoprobe&) { return Code::kProbeRefused; }
 Code CodeOf(const SetVfs&) { return Code::kProbeRefused; }
+Code CodeOf(const CreateMdev&) { return Code::kProbeRefused; }
+Code CodeOf(const RemoveMdev&) { return Code::kHeld; }
 
 }  // namespace
 
@@ -114,6 +140,9 @@ Outcome Apply(std::span<const Action> actions, const Tree& tree, Writer& writer,
 
 Code CodeOfFailure(const Action& action, const absl::Status& status) {
   if (absl::IsPermissionDenied(status) || ErrnoOf(status) == EROFS) return Code::kPermissionDenied;
+  if (std::holds_alternative<CreateMdev>(action) && absl::IsDeadlineExceeded(status)) {
+    return Code::kNodeMissing;
+  }
   if (absl::IsAborted(status)) return Code::kDriverChanged;
   const int error = ErrnoOf(status);
   // The kernel changes no number but from 0: somebody else has made some meanwhile.

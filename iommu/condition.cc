@@ -36,19 +36,21 @@ std::string WhatMoved(const Draft& draft, const Records& records) {
 // /dev/iommu. Kernels have the one, the other or both.
 std::string WhatNodeIsMissing(const Draft& draft, const Context& context) {
   const NodeFacts& facts = context.facts;
-  const std::string group = absl::StrFormat("%d", *draft.plan.group);
+  const std::string group = GroupNodeName(facts, *draft.plan.group);
   const bool has_group = facts.vfio_nodes.contains(group);
   if (has_group && facts.vfio_nodes.contains("vfio")) return "";
   // Where guests go by groups, a node that is missing is missing, whatever cdevs there are.
-  const bool by_cdev = context.policy.iommufd || !facts.vfio_nodes.contains("vfio");
-  bool has_cdevs = by_cdev && facts.iommu_node;
+  bool has_cdevs = facts.iommu_node;
   for (size_t i = 0; i < draft.devices.size(); ++i) {
     if (draft.plan.members[i].role != Role::kPrimary) continue;
     const auto& cdev = draft.devices[i]->vfio_cdev;
     has_cdevs = has_cdevs && cdev && facts.vfio_nodes.contains("devices/" + *cdev);
   }
-  if (has_cdevs) return "";
-  return absl::StrFormat("/dev/vfio/%s is not there", has_group ? "vfio" : group);
+  if (has_cdevs && context.policy.iommufd) return "";
+  return absl::StrFormat("/dev/vfio/%s is not there%s", has_group ? "vfio" : group,
+                         has_cdevs && !facts.vfio_nodes.contains("vfio")
+                             ? ", since this kernel has iommufd alone: set kubelet.iommufd"
+                             : "");
 }
 
 std::string WhatFailedFatally(const Draft& draft, const Context& context) {
@@ -65,9 +67,9 @@ std::string WhatFailedFatally(const Draft& draft, const Context& context) {
 }
 
 // Who else has something of the group, so that this unit of it must stay where it is.
-std::string WhoHasSiblings(const Draft& draft, const PciDevice& primary, const Tenants& tenants) {
+std::string WhoHasSiblings(const Draft& draft, const PciAddress& unit, const Tenants& tenants) {
   for (const PciDevice* device : draft.devices) {
-    if (device->address == primary.address) continue;
+    if (device->address == unit) continue;
     const std::vector<PodClaim> pods = tenants.PodsOf(device->address);
     if (!pods.empty()) {
       return absl::StrFormat("%s has %s", Spell(pods.front()), device->address.ToString());
@@ -84,7 +86,7 @@ size_t CountPrimaries(const Draft& draft) {
 }
 
 // Of a unit that is healthy in itself.
-Condition ConditionOfTenant(const Draft& draft, const PciDevice& primary,
+Condition ConditionOfTenant(const Draft& draft, const PciAddress& unit,
                             const std::vector<PodClaim>& pods, const Tenants& tenants) {
   const int group = *draft.plan.group;
   for (const PodClaim& pod : pods) {
@@ -95,8 +97,8 @@ Condition ConditionOfTenant(const Draft& draft, const PciDevice& primary,
             Because(Code::kHeld, absl::StrFormat("%s has it as %s", Spell(pods.front()),
                                                  pods.front().resource))};
   }
-  if (tenants.IsGranted(primary.address)) return {UnitState::kHeld, "given to a pod a moment ago"};
-  if (const std::string who = WhoHasSiblings(draft, primary, tenants); !who.empty()) {
+  if (tenants.IsGranted(unit)) return {UnitState::kHeld, "given to a pod a moment ago"};
+  if (const std::string who = WhoHasSiblings(draft, unit, tenants); !who.empty()) {
     return {UnitState::kWithheld,
             Because(Code::kGroupSplit, absl::StrFormat("%s, of the same group %d", who, group))};
   }
@@ -124,9 +126,12 @@ Tenants::Tenants(const Tenancy* tenancy) : tenancy_(tenancy) {
 }
 
 std::vector<PodClaim> Tenants::PodsOf(const PciAddress& unit) const {
+  return pods_.empty() ? std::vector<PodClaim>() : PodsOf(unit.ToString());
+}
+
+std::vector<PodClaim> Tenants::PodsOf(const std::string& unit) const {
   std::vector<PodClaim> pods;
-  if (pods_.empty()) return pods;
-  const auto [first, last] = pods_.equal_range(unit.ToString());
+  const auto [first, last] = pods_.equal_range(unit);
   for (auto it = first; it != last; ++it) pods.push_back(*it->second);
   return pods;
 }
@@ -144,8 +149,14 @@ std::string Tenants::WhyUnknown() const {
 Condition ConditionOf(const Draft& draft, const PciDevice& primary,
                       const std::vector<PodClaim>& pods, const Tenants& tenants,
                       const Context& context) {
+  return ConditionOfPart(draft, primary, primary.address, pods, tenants, context);
+}
+
+Condition ConditionOfPart(const Draft& draft, const PciDevice& part, const PciAddress& unit,
+                          const std::vector<PodClaim>& pods, const Tenants& tenants,
+                          const Context& context) {
   const Custody& custody = context.custody;
-  const bool allocated = CanBeAllocated(draft, primary, custody.records);
+  const bool allocated = CanBeAllocated(draft, part, custody.records);
   if (draft.plan.verdict == Verdict::kBind) {
     return {allocated ? UnitState::kUnhealthy : UnitState::kToBind,
             WhatMoved(draft, custody.records)};
@@ -157,7 +168,7 @@ Condition ConditionOf(const Draft& draft, const PciDevice& primary,
     if (const std::string fatal = WhatFailedFatally(draft, context); !fatal.empty()) {
       return {UnitState::kUnhealthy, Because(Code::kAerFatal, fatal)};
     }
-    return ConditionOfTenant(draft, primary, pods, tenants);
+    return ConditionOfTenant(draft, unit, pods, tenants);
   }
   Condition condition{allocated && draft.plan.group ? UnitState::kUnhealthy : UnitState::kRefused,
                       ""};

@@ -17,7 +17,9 @@ class Tenants {
 
   // Pods that have the unit of this name, under whatever resource.
   std::vector<PodClaim> PodsOf(const PciAddress& unit) const;
-  bool IsGranted(const PciAddress& unit) const { return granted_.contains(unit.ToString()); }
+  std::vector<PodClaim> PodsOf(const std::string& unit) const;
+  bool IsGranted(const PciAddress& unit) const { return IsGranted(unit.ToString()); }
+  bool IsGranted(const std::string& unit) const { return granted_.contains(unit); }
   // The processes that have `group` open; null for none.
   const std::vector<Holder>* HoldersOf(int group) const;
   // Why it is not known which pods have what; empty where it is.
@@ -38,6 +40,17 @@ struct Condition {
 Condition ConditionOf(const Draft& draft, const PciDevice& primary,
                       const std::vector<PodClaim>& pods, const Tenants& tenants,
                       const Context& context);
+
+// The state of one group of the unit that pods know as `unit`; `part` is the group's first function
+// of it.
+Condition ConditionOfPart(const Draft& draft, const PciDevice& part, const PciAddress& unit,
+                          const std::vector<PodClaim>& pods, const Tenants& tenants,
+                          const Context& context);
+
+// The state of the unit that is a mediated device, offered as `resource`.
+Condition ConditionOfMdev(const MdevInstance& mdev, const std::string& resource,
+                          const std::vector<PodClaim>& pods, const Tenants& tenants,
+                          const NodeFacts& facts);
 
 // "pod team/vm (container compute)".
 std::string Spell(const PodClaim& claim);

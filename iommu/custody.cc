@@ -17,19 +17,32 @@ std::vector<const PciDevice*> MembersOf(const NodeFacts& facts, int group) {
   return members;
 }
 
+// The mediated device whose group it is.
+std::vector<std::string> UuidsOf(const NodeFacts& facts, int group) {
+  std::vector<std::string> uuids;
+  for (const MdevInstance& mdev : facts.mdev.instances) {
+    if (mdev.group == group) uuids.push_back(mdev.uuid);
+  }
+  return uuids;
+}
+
 // Between Allocate and the pod in the kubelet's list.
 bool IsGranted(const Custody& custody, int group) {
   return custody.tenancy && std::ranges::count(custody.tenancy->grants, group, &Grant::group) > 0;
 }
 
 std::vector<std::string> PodsOf(const PodClaims& claims,
-                                const std::vector<const PciDevice*>& members) {
+                                const std::vector<const PciDevice*>& members,
+                                const std::vector<std::string>& uuids) {
   std::vector<std::string> pods;
   for (const PodClaim& claim : claims.list) {
     for (const PciDevice* device : members) {
       if (claim.unit != device->address.ToString()) continue;
       pods.push_back(Spell(claim));
     }
+  }
+  for (const PodClaim& claim : claims.list) {
+    if (std::ranges::count(uuids, claim.unit) > 0) pods.push_back(Spell(claim));
   }
   if (!claims.known) pods.push_back("a pod perhaps: " + claims.why_unknown);
   return pods;
@@ -40,7 +53,7 @@ std::vector<std::string> PodsOf(const PodClaims& claims,
 void NoteBound(const NodeFacts& facts, std::set<PciAddress>& seen_bound) {
   std::set<int> groups;
   for (const PciDevice& device : facts.devices) {
-    if (device.group && device.driver && IsVfioDriver(*device.driver)) groups.insert(*device.group);
+    if (device.group && IsOnVfio(device)) groups.insert(*device.group);
   }
   for (const PciDevice& device : facts.devices) {
     if (device.group && !device.IsBridge() && groups.contains(*device.group)) {
@@ -62,7 +75,7 @@ uint64_t FatalErrors(const NodeFacts& facts, const PciDevice& endpoint) {
 void NoteFatal(const NodeFacts& facts, std::map<PciAddress, uint64_t>& before) {
   std::map<PciAddress, uint64_t> now;
   for (const PciDevice& device : facts.devices) {
-    if (device.IsBridge() || !device.driver || !IsVfioDriver(*device.driver)) continue;
+    if (device.IsBridge() || !IsOnVfio(device)) continue;
     const uint64_t count = FatalErrors(facts, device);
     const auto known = before.find(device.address);
     now[device.address] = known == before.end() ? count : std::min(known->second, count);
@@ -71,10 +84,10 @@ void NoteFatal(const NodeFacts& facts, std::map<PciAddress, uint64_t>& before) {
 }
 
 bool CanBeHeld(const Custody& custody, const NodeFacts& facts, int group) {
+  if (!UuidsOf(facts, group).empty()) return true;
   return std::ranges::any_of(MembersOf(facts, group), [&custody](const PciDevice* device) {
     const auto record = custody.records.find(device->address);
-    return (device->driver && IsVfioDriver(*device->driver)) ||
-           custody.seen_bound.contains(device->address) ||
+    return IsOnVfio(*device) || custody.seen_bound.contains(device->address) ||
            (record != custody.records.end() && record->second.IsTaken() && !record->second.vfs);
   });
 }
@@ -94,7 +107,9 @@ std::string ForeignOverride(const Custody& custody, const PciAddress& device) {
 std::string WhyHeld(const Custody& custody, const NodeFacts& facts, int group) {
   const Inquiry& inquiry = *custody.inquiry;
   std::vector<std::string> users;
-  if (CanBeHeld(custody, facts, group)) users = PodsOf(inquiry.claims, MembersOf(facts, group));
+  if (CanBeHeld(custody, facts, group)) {
+    users = PodsOf(inquiry.claims, MembersOf(facts, group), UuidsOf(facts, group));
+  }
   if (users.empty() && IsGranted(custody, group))
     users.emplace_back("a pod to be: it was just allocated");
   if (const auto open = inquiry.use.groups.find(group); open != inquiry.use.groups.end()) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "iommu/mdev.h"
 #include "iommu/naming.h"
 #include "iommu/planning.h"
 
@@ -18,7 +19,7 @@ bool Selects(const ResourceRule& rule, const PciDevice& device) {
 
 // The first entry whose selectors fit and whose exclusions do not.
 const ResourceRule* FirstFit(const Policy& policy, const PciDevice& device) {
-  if (device.IsBridge()) return nullptr;
+  if (device.IsBridge() || FindMdevRule(policy, device) != nullptr) return nullptr;
   for (const ResourceRule& rule : policy.resources) {
     if (Selects(rule, device) && !MatchesAny(rule.exclude, device)) return &rule;
   }
@@ -55,13 +56,14 @@ const ResourceRule* FindRule(const Context& context, const PciDevice& device) {
 // Plugged in from outside, and selected by something else than its address.
 bool IsFromOutside(const Policy& policy, const PciDevice& device) {
   return device.removable && !device.IsVf() && !device.IsBridge() &&
+         FindMdevRule(policy, device) == nullptr &&
          std::ranges::any_of(policy.resources, [&device](const ResourceRule& rule) {
            return MatchesAny(rule.select, device) && !MatchesAny(rule.exclude, device);
          });
 }
 
 bool IsExcluded(const Policy& policy, const PciDevice& device) {
-  return !device.IsBridge() &&
+  return !device.IsBridge() && FindMdevRule(policy, device) == nullptr &&
          std::ranges::any_of(policy.resources, [&device](const ResourceRule& rule) {
            return Selects(rule, device) && MatchesAny(rule.exclude, device);
          });

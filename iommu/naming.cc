@@ -12,6 +12,8 @@
 namespace vfio_agent {
 namespace {
 
+constexpr size_t kMaxNamePart = 63;  // behind the '/', as the kubelet has it
+
 bool Alnum(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); }
 bool Space(char c) { return absl::ascii_isspace(static_cast<unsigned char>(c)); }
 
@@ -59,9 +61,10 @@ bool IsDnsSubdomain(std::string_view text) {
 }
 
 bool IsNamePart(std::string_view text) {
-  return !text.empty() && text.size() <= 63 && Alnum(text.front()) && Alnum(text.back()) &&
-         std::ranges::all_of(text,
-                             [](char c) { return Alnum(c) || c == '-' || c == '_' || c == '.'; });
+  return !text.empty() && text.size() <= kMaxNamePart && Alnum(text.front()) &&
+         Alnum(text.back()) && std::ranges::all_of(text, [](char c) {
+           return Alnum(c) || c == '-' || c == '_' || c == '.';
+         });
 }
 
 }  // namespace
@@ -96,8 +99,11 @@ absl::StatusOr<ModelNames> ReadModelNames(const std::string& path, const std::se
 }
 
 ModelNames OwnModels() {
-  constexpr uint16_t kNvidia = 0x10de;
+  constexpr uint16_t kNvidia = 0x10de, kAmd = 0x1002;
   return {
+      {{kAmd, 0x74a0}, "Aqua Vanjaram [Instinct MI300A]"},
+      {{kAmd, 0x74a1}, "Aqua Vanjaram [Instinct MI300X]"},
+      {{kAmd, 0x74a5}, "Aqua Vanjaram [Instinct MI325X]"},
       {{kNvidia, 0x22a3}, "GH100 [H100 NVSwitch]"},
       {{kNvidia, 0x2321}, "GH100 [H100L 94GB]"},
       {{kNvidia, 0x2322}, "GH100 [H800 PCIe]"},
@@ -152,7 +158,7 @@ std::string ModelResourceName(std::string_view model) {
     }
   }
   name = TrimToAlnum(std::move(name));
-  if (name.size() > 63) name = TrimToAlnum(name.substr(0, 63));
+  if (name.size() > kMaxNamePart) name = TrimToAlnum(name.substr(0, kMaxNamePart));
   return name;
 }
 
@@ -167,7 +173,10 @@ std::string ResourceName(const ResourceRule& rule, const PciDevice& device, cons
     model = ModelResourceName(known->second);
   }
   if (model.empty()) model = absl::StrFormat("%04x", device.device);
-  return absl::StrFormat("%s/%s", rule.domain, model);
+  if (model.size() + rule.suffix.size() > kMaxNamePart && rule.suffix.size() < kMaxNamePart) {
+    model = TrimToAlnum(model.substr(0, kMaxNamePart - rule.suffix.size()));
+  }
+  return absl::StrFormat("%s/%s%s", rule.domain, model, rule.suffix);
 }
 
 absl::Status CheckResourceName(std::string_view name) {

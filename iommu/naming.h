@@ -25,8 +25,9 @@ absl::StatusOr<ModelNames> ReadModelNames(const std::string& path, const std::se
 // The same from `text`, a pci.ids file's.
 ModelNames ParseModelNames(std::istream& text, const std::set<DeviceId>& ids);
 
-// Names that win over the file: GPUs that Debian's pci.ids of 2023 lacks or spells otherwise than
-// the lists that NVIDIA's plugin ships, so that a name does not change with the file's version.
+// Names that win over the file: accelerators that Debian's pci.ids of 2023 lacks or spells
+// otherwise than the lists that NVIDIA's plugin ships, so that a name does not change with the
+// file's version.
 ModelNames OwnModels();
 
 // Both together for `ids`; without a readable file our own names alone, and `error` says why.
@@ -40,7 +41,8 @@ ModelNames FindModelNames(const std::string& path, const std::set<DeviceId>& ids
 std::string ModelResourceName(std::string_view model);
 
 // The name of the resource that `rule` gives to `device`: its own name, or by alias or model,
-// else by the device id ("nvidia.com/3182").
+// else by the device id ("nvidia.com/3182"), with the rule's suffix. A model gives way to it where
+// both are too long.
 std::string ResourceName(const ResourceRule& rule, const PciDevice& device, const Policy& policy,
                          const ModelNames& names);
 

@@ -21,7 +21,7 @@ struct Family {
 // modules only.
 constexpr std::array<Family, 7> kFamilies = {{
     {"P100 SXM2", {0x15f9}, 0, false},
-    {"V100 SXM2", {0x1db1, 0x1db5}, 0, false},
+    {"V100 SXM2", {0x1db1, 0x1db5, 0x1df5}, 0, false},
     {"V100 SXM3", {0x1db8}, 0x1ac2, true},
     {"A100/A800 SXM4", {0x20b0, 0x20b2, 0x20b3, 0x20f3}, 0x1af1, true},
     {"H100/H200/H800/H20 SXM", {0x2330, 0x2335, 0x2324, 0x2329}, 0x22a3, true},

@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "iommu/bundle.h"
 #include "iommu/isolation.h"
+#include "iommu/mdev.h"
 #include "iommu/planning.h"
+#include "iommu/preset.h"
 
 namespace vfio_agent {
 namespace {
@@ -84,11 +87,17 @@ Question Ask(const std::vector<Draft>& drafts, const Custody& custody) {
   return question;
 }
 
+Custody WithParts(const Custody& custody, const Parts& parts) {
+  Custody with = custody;
+  if (with.inquiry) ClaimParts(parts, with.inquiry->claims);
+  return with;
+}
+
 }  // namespace
 
 Policy DefaultPolicy() {
-  ResourceRule nvidia;
-  nvidia.select = {{.vendor = uint16_t{0x10de}, .classes = {"0300", "0302"}}};
+  ResourceRule nvidia = RuleOf(*FindPreset("nvidia"));
+  nvidia.preset.clear();  // nobody asked for it
   return {.resources = {nvidia}};
 }
 
@@ -98,8 +107,12 @@ Plan MakePlan(const NodeFacts& facts, const Policy& policy, const ModelNames& na
   Plan plan{.iommu = facts.iommu};
   std::vector<Draft> drafts = DraftGroups(context);
   for (Draft& draft : drafts) ApplyRules(context, draft);
-  for (Draft& draft : drafts) ApplyGuards(context, draft);
+  const Parts parts = PartsOf(drafts, policy, facts);
+  const Custody with_parts = parts.empty() ? Custody{} : WithParts(custody, parts);
+  const Context guarded{facts, policy, names, parts.empty() ? custody : with_parts};
+  for (Draft& draft : drafts) ApplyGuards(guarded, draft);
   RefuseBadNames(drafts);
+  RefuseBrokenBundles(drafts, context);
   plan.question = Ask(drafts, custody);
   for (Draft& draft : drafts) PlanSteps(context, draft);
   WarnFinerGroups(facts, drafts, plan);
@@ -112,6 +125,7 @@ Plan MakePlan(const NodeFacts& facts, const Policy& policy, const ModelNames& na
     append(draft.plan.warnings, plan.warnings);
     plan.groups.push_back(std::move(draft.plan));
   }
+  PlanMdevs(context, plan);
   return plan;
 }
 

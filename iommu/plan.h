@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "iommu/action.h"
@@ -50,6 +51,9 @@ struct GroupPlan {
   std::vector<Action> actions;    // in order; empty unless the verdict is kBind
   std::vector<Refusal> refusals;  // all of them; if there is one, there are no actions
   std::vector<Refusal> warnings;
+  // It has a parent of mediated devices: kBind makes what is missing, kBound has all; nothing of
+  // the group itself is given away.
+  bool makes_mdevs = false;
   bool operator==(const GroupPlan&) const = default;
 };
 
@@ -57,17 +61,29 @@ enum class UnitState { kToBind, kReady, kHeld, kWithheld, kUnhealthy, kRefused }
 
 // What one kubelet device id stands for.
 struct Unit {
-  std::string id;  // address of the primary function
+  std::string id;  // address of the primary function, or a mediated device's uuid
   PciAddress primary;
   // What the answer names: `primary`, and with sharedGroup: unit the group's other primaries.
   std::vector<PciAddress> addresses;
   std::optional<int> group;
   std::optional<int> numa_node;
   UnitState state = UnitState::kRefused;
-  std::string reason;          // why it is not ready, in a sentence; empty when ready
+  // Why it is not ready, in a sentence, or that it is unsafe; else empty.
+  std::string reason;
   std::vector<PodClaim> pods;  // who has it, as the kubelet says
+  // Of a unit that is several groups: all of them, sorted; `group` is that of `primary`. Empty for
+  // a unit of one group.
+  std::vector<int> groups;
+  // Of a bundle: which device of another kind is meant for which of the first, "GPU, NIC".
+  std::vector<std::pair<PciAddress, PciAddress>> pairs;
+  // Of a mediated device, the type's id: `id` is its uuid then, `primary` its parent, which no
+  // guest gets, and there are no `addresses`. Empty for PCI functions.
+  std::string mdev_type;
   bool operator==(const Unit&) const = default;
 };
+
+// Every group of the unit: none, one or several.
+std::vector<int> GroupsOf(const Unit& unit);
 
 struct Resource {
   std::string name;
@@ -75,6 +91,10 @@ struct Resource {
   uint16_t device = 0;
   bool numa = true;
   std::vector<Unit> units;  // sorted by address
+  // The sets of ids, each sorted, in which several units may be given; empty: any.
+  std::vector<std::vector<std::string>> partitions;
+  bool only_partitions = false;  // a single unit, too, only where it is one of the sets
+  std::string partitions_fault;  // why the table does not fit the units; then there are no sets
   bool operator==(const Resource&) const = default;
 };
 

@@ -38,6 +38,10 @@ struct Draft {
 bool IsVfioDriver(std::string_view driver);
 bool IsHarmlessDriver(std::string_view driver);
 
+// True for a device that a vfio driver has, whatever the driver's name: the kernel makes vfio-dev
+// for it (since 6.1), and the known variants' names end alike.
+bool IsOnVfio(const PciDevice& device);
+
 // members.cc: the groups of the node with their members' roles.
 std::vector<Draft> DraftGroups(const Context& context);
 
@@ -73,6 +77,9 @@ std::string RemedyFor(Code code, const PciDevice* member);
 // Adds a refusal or warning with the code's own remedy; `member` may be null.
 void Refuse(Draft& draft, Code code, const PciDevice* member, std::string text);
 void Refuse(Draft& draft, Code code, const PciDevice* member, std::string text, std::string remedy);
+
+// The name of the group's node below /dev/vfio: "26", or "noiommu-26" where nothing isolates it.
+std::string GroupNodeName(const NodeFacts& facts, int group);
 
 // "0000:01:00.0 (10de:2330, driver nvidia)": how texts name a device.
 std::string Spell(const PciDevice& device);

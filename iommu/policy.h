@@ -21,6 +21,14 @@ struct Sriov {
   bool operator==(const Sriov&) const = default;
 };
 
+// One kind of device of a bundle.
+struct BundleMember {
+  std::vector<Selector> select;
+  size_t count = 0;          // 0: all that the node has
+  bool same_switch = false;  // below a PCIe switch that one of the first kind is below, too
+  bool operator==(const BundleMember&) const = default;
+};
+
 // One entry of `resources:`.
 struct ResourceRule {
   std::string name;  // empty: by model; else the full name, "nvidia.com/whatever"
@@ -34,7 +42,39 @@ struct ResourceRule {
   std::string vfio_driver = "auto";  // auto, or a driver's name
   bool numa = true;
   std::optional<Sriov> sriov;
+  std::string preset;  // whose values were filled in; empty: none
+  std::string suffix;  // behind names by model: "_PT"
+  // For a device of a NUMA node without processors, the nearest node with some.
+  bool numa_nearest = false;
+  bool noiommu = false;  // also where nothing isolates the guest
+  // One unit is all of these together; the first is the kind that is counted. `select` then has
+  // the selectors of all of them. Empty: each device is a unit.
+  std::vector<BundleMember> bundle;
+  // Each device of a bundle has an id of its own, and only whole bundles are given.
+  bool bundle_by_device = false;
+  // The sets in which several units may be given to one container; each item is an address, or
+  // the number of a unit in the order of their addresses. Empty: any.
+  std::vector<std::vector<std::string>> partitions;
   bool operator==(const ResourceRule&) const = default;
+};
+
+// kEach: the counts are for each parent. Otherwise they are for all parents of the entry together,
+// dealt out to the parent with the fewest; kNuma: first to the NUMA node with the fewest.
+enum class MdevSpread { kEach, kRoundRobin, kNuma };
+
+struct MdevCount {
+  std::string type;  // name ("GRID T4-1Q") or id ("nvidia-222")
+  int count = 0;     // how many there shall be; 0: only those that others make are offered
+  bool operator==(const MdevCount&) const = default;
+};
+
+// One entry of `mdev:`.
+struct MdevRule {
+  std::vector<Selector> parents;
+  std::vector<MdevCount> types;  // in the file's order, in which they are made
+  MdevSpread spread = MdevSpread::kEach;
+  std::string domain = "nvidia.com";
+  bool operator==(const MdevRule&) const = default;
 };
 
 struct Policy {
@@ -42,6 +82,7 @@ struct Policy {
   std::map<std::string, std::string> aliases;  // "10de:3182" -> model name
   std::set<PciAddress> guard_override;
   bool iommufd = false;  // guests are given /dev/iommu and cdevs, so that these suffice
+  std::vector<MdevRule> mdev;
   bool operator==(const Policy&) const = default;
 };
 

@@ -27,7 +27,7 @@ Record MakeRecord(const PciDevice& device, const std::vector<PciAddress>& member
     record.vfs_autoprobe = earlier->vfs_autoprobe;
   }
   // A host driver that has the device now is where it comes from, whatever was before.
-  if (device.driver && !IsVfioDriver(*device.driver)) record.driver = *device.driver;
+  if (device.driver && !IsOnVfio(device)) record.driver = *device.driver;
   return record;
 }
 

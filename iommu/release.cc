@@ -22,7 +22,7 @@ void AddReturn(const NodeFacts& facts, const Records& records, const PciDevice& 
   const std::string driver = record != nullptr ? record->driver : "";
   const std::string before = record != nullptr ? record->driver_override : "";
   const bool to_driver = !driver.empty() && facts.drivers.contains(driver);
-  const bool bound = device.driver && IsVfioDriver(*device.driver);
+  const bool bound = IsOnVfio(device);
   if (device.driver && !bound) {
     actions.push_back(SetOverride{device.address, before});
   } else {
@@ -72,7 +72,7 @@ void AddWayBack(const NodeFacts& facts, const Records& records, const PciDevice&
 // Ours to move: on a vfio driver, or left without one or with an override half-way through a bind.
 bool ToBeMoved(const Records& records, const PciDevice& device) {
   if (device.IsBridge()) return false;
-  if (device.driver && IsVfioDriver(*device.driver)) return true;
+  if (IsOnVfio(device)) return true;
   return OriginOf(records, device.address) != nullptr;
 }
 

@@ -1,12 +1,22 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "iommu/bundle.h"
 #include "iommu/condition.h"
 #include "iommu/naming.h"
+#include "iommu/partitions.h"
 #include "iommu/planning.h"
 
 namespace vfio_agent {
 namespace {
+
+// The node that the kubelet is told.
+std::optional<int> NumaNodeOf(const PciDevice& device, const ResourceRule& rule,
+                              const NodeFacts& facts) {
+  if (!rule.numa_nearest || !device.numa_node) return device.numa_node;
+  const auto nearest = facts.nearest_cpu_nodes.find(*device.numa_node);
+  return nearest == facts.nearest_cpu_nodes.end() ? device.numa_node : nearest->second;
+}
 
 std::vector<Unit> UnitsOf(const Draft& draft, const Tenants& tenants, const Context& context) {
   std::vector<Unit> units;
@@ -21,11 +31,15 @@ std::vector<Unit> UnitsOf(const Draft& draft, const Tenants& tenants, const Cont
               .primary = device.address,
               .addresses = {device.address},
               .group = draft.plan.group,
-              .numa_node = device.numa_node};
+              .numa_node = NumaNodeOf(device, *draft.rule, context.facts)};
     unit.pods = tenants.PodsOf(device.address);
     const Condition condition = ConditionOf(draft, device, unit.pods, tenants, context);
     unit.state = condition.state;
     unit.reason = condition.reason;
+    if (unit.reason.empty() && unit.group && context.facts.groups.at(*unit.group).noiommu) {
+      unit.reason = absl::StrFormat("%s: UNSAFE, nothing isolates its user from the host",
+                                    CodeName(Code::kNoiommu));
+    }
     units.push_back(std::move(unit));
   }
   return units;
@@ -36,6 +50,23 @@ const PciDevice& FirstPrimary(const Draft& draft) {
     if (draft.plan.members[i].role == Role::kPrimary) return *draft.devices[i];
   }
   return *draft.devices.front();
+}
+
+void AddBundles(const std::vector<Draft>& drafts, const ResourceRule& rule, const Tenants& tenants,
+                const Context& context, Resource& resource) {
+  const std::vector<Bundle> bundles = ComposeBundles(drafts, rule, context.facts);
+  resource.only_partitions = rule.bundle_by_device;
+  for (const Bundle& bundle : bundles) {
+    std::vector<Unit> units = UnitsOfBundle(drafts, rule, bundle, tenants, context);
+    if (rule.bundle_by_device && bundle.fault.empty()) {
+      std::vector<std::string>& ids = resource.partitions.emplace_back();
+      for (const Unit& unit : units) ids.push_back(unit.id);
+      std::ranges::sort(ids);
+    }
+    std::ranges::move(units, std::back_inserter(resource.units));
+  }
+  resource.vendor = bundles.front().devices.front()->vendor;
+  resource.device = bundles.front().devices.front()->device;
 }
 
 }  // namespace
@@ -60,10 +91,14 @@ void RefuseBadNames(std::vector<Draft>& drafts) {
 
 std::vector<Resource> MakeResources(const std::vector<Draft>& drafts, const Context& context) {
   std::map<std::string, Resource> resources;
+  std::map<std::string, const ResourceRule*> rules;
   const Tenants tenants(context.custody.tenancy ? &*context.custody.tenancy : nullptr);
   for (const Draft& draft : drafts) {
     if (!draft.Selected()) continue;
     Resource& resource = resources[draft.plan.resource];
+    rules.try_emplace(draft.plan.resource, draft.rule);
+    // All units of a bundle's rule come with the first of its groups.
+    if (!draft.rule->bundle.empty() && !resource.units.empty()) continue;
     if (resource.units.empty()) {
       const PciDevice& device = FirstPrimary(draft);
       resource.name = draft.plan.resource;
@@ -71,11 +106,16 @@ std::vector<Resource> MakeResources(const std::vector<Draft>& drafts, const Cont
       resource.device = device.device;
       resource.numa = draft.rule->numa;
     }
+    if (!draft.rule->bundle.empty()) {
+      AddBundles(drafts, *draft.rule, tenants, context, resource);
+      continue;
+    }
     std::ranges::move(UnitsOf(draft, tenants, context), std::back_inserter(resource.units));
   }
   std::vector<Resource> list;
   for (auto& entry : resources) {
     std::ranges::sort(entry.second.units, {}, &Unit::primary);
+    ResolvePartitions(*rules.at(entry.first), entry.second);
     list.push_back(std::move(entry.second));
   }
   return list;

@@ -18,6 +18,15 @@ void RequireGroup(const Context& context, Draft& draft, size_t i) {
   const PciDevice& device = *draft.devices[i];
   if (device.group) return;
   const IommuFacts& iommu = context.facts.iommu;
+  if (draft.rule->noiommu && iommu.unsafe_noiommu) {
+    return Refuse(
+        draft, Code::kNoIommuGroup, &device,
+        absl::StrFormat("%s has no group: in noiommu mode it gets one when vfio-pci takes "
+                        "it, and this program binds by groups",
+                        Spell(device)),
+        absl::StrFormat("driverctl set-override %s vfio-pci; it is served from then on",
+                        device.address.ToString()));
+  }
   if (iommu.state == IommuState::kOff) {
     const std::string why = iommu.evidence.empty() ? "" : ": " + iommu.evidence.back();
     Refuse(draft, Code::kIommuOff, &device,
@@ -31,14 +40,21 @@ void RefuseNoiommu(const Context& context, Draft& draft, size_t i) {
   const PciDevice& device = *draft.devices[i];
   if (!IsPrimary(draft, i) || !device.group) return;
   if (!context.facts.groups.at(*device.group).noiommu) return;
-  Refuse(draft, Code::kNoiommu, &device,
-         absl::StrFormat("group %d of %s is of noiommu mode: nothing isolates it", *device.group,
-                         Spell(device)));
+  const std::string text = absl::StrFormat("group %d of %s is of noiommu mode: nothing isolates it",
+                                           *device.group, Spell(device));
+  if (!draft.rule->noiommu) return Refuse(draft, Code::kNoiommu, &device, text);
+  draft.plan.warnings.push_back(
+      {.code = Code::kNoiommu,
+       .group = draft.plan.group,
+       .address = device.address,
+       .text = "UNSAFE: " + text +
+               ", who has it reaches all of the host's memory; allowed by resources[].noiommu",
+       .remedy = "boot with a real IOMMU and take `noiommu: true` out"});
 }
 
 void RefuseForeign(const Context&, Draft& draft, size_t i) {
   const PciDevice& device = *draft.devices[i];
-  if (draft.plan.members[i].role != Role::kForeign || !device.driver ||
+  if (draft.plan.members[i].role != Role::kForeign || !device.driver || IsOnVfio(device) ||
       IsHarmlessDriver(*device.driver)) {
     return;
   }
@@ -192,9 +208,12 @@ void RefuseUnreadMembers(const Context& context, Draft& draft) {
 
 bool WillBind(const Draft& draft, size_t i) {
   const Role role = draft.plan.members[i].role;
-  const auto& driver = draft.devices[i]->driver;
   return role != Role::kForeign && role != Role::kBridge && role != Role::kPhysical &&
-         !(driver && IsVfioDriver(*driver));
+         !IsOnVfio(*draft.devices[i]);
+}
+
+bool IsOnVfio(const PciDevice& device) {
+  return device.driver && (device.vfio_cdev || IsVfioDriver(*device.driver));
 }
 
 bool IsVfioDriver(std::string_view driver) {
@@ -203,6 +222,12 @@ bool IsVfioDriver(std::string_view driver) {
 
 bool IsHarmlessDriver(std::string_view driver) {
   return IsVfioDriver(driver) || driver == "pci-stub";
+}
+
+std::string GroupNodeName(const NodeFacts& facts, int group) {
+  const auto known = facts.groups.find(group);
+  const bool noiommu = known != facts.groups.end() && known->second.noiommu;
+  return absl::StrFormat("%s%d", noiommu ? "noiommu-" : "", group);
 }
 
 void ApplyRules(const Context& context, Draft& draft) {

@@ -66,7 +66,7 @@ void PlanMember(const Context& context, Draft& draft, size_t i) {
     return;
   }
   if (member.role == Role::kForeign) return;
-  if (device.driver && IsVfioDriver(*device.driver)) {
+  if (IsOnVfio(device)) {
     member.action = MemberAction::kKeep;
     return;
   }

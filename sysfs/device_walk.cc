@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
+#include "sysfs/mdev.h"
 #include "sysfs/paths.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
@@ -22,14 +22,6 @@ constexpr std::array<std::string_view, 4> kBoring = {"power", "queues", "statist
 
 bool Has(const std::vector<Entry>& entries, std::string_view name) {
   return std::ranges::any_of(entries, [name](const Entry& e) { return e.name == name; });
-}
-
-// "83b8f4f2-509f-382f-3c1e-e6bfe0fa1001": how mdev names its instances.
-bool IsUuid(std::string_view name) {
-  constexpr std::string_view kShape = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
-  return std::ranges::equal(name, kShape, [](char c, char shape) {
-    return shape == '-' ? c == '-' : absl::ascii_isxdigit(static_cast<unsigned char>(c));
-  });
 }
 
 // "pci10000:00": a host bridge.

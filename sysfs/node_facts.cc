@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "sysfs/config_space.h"
 #include "sysfs/display_use.h"
+#include "sysfs/numa.h"
 #include "sysfs/paths.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
@@ -93,6 +94,19 @@ std::map<PciAddress, FrameBuffer> ReadFrameBuffers(const Tree& tree,
   return found;
 }
 
+// One file for an ordinary node, more only where one has no processors.
+std::map<int, int> ReadNearestNodes(const Tree& tree, const std::vector<PciDevice>& devices) {
+  std::set<int> used;
+  for (const PciDevice& device : devices) {
+    if (device.numa_node) used.insert(*device.numa_node);
+  }
+  std::map<int, int> nearest;
+  for (const int node : used) {
+    if (const std::optional<int> other = NearestCpuNode(tree, node)) nearest[node] = *other;
+  }
+  return nearest;
+}
+
 }  // namespace
 
 absl::StatusOr<NodeFacts> TakeNodeFacts(const Tree& tree, ConfigReader& config,
@@ -112,7 +126,11 @@ absl::StatusOr<NodeFacts> TakeNodeFacts(const Tree& tree, ConfigReader& config,
   facts.drivers = ListSet(tree, kDriversDir);
   facts.vfio_nodes = ReadVfioNodes(tree);
   facts.iommu_node = tree.Exists(kIommuNode);
+  facts.mdev = ReadMdevFacts(tree);
+  std::ranges::move(facts.mdev.skipped, std::back_inserter(facts.skipped));
+  facts.mdev.skipped.clear();
   facts.frame_buffers = ReadFrameBuffers(tree, facts.devices);
+  facts.nearest_cpu_nodes = ReadNearestNodes(tree, facts.devices);
   return facts;
 }
 

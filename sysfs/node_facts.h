@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "sysfs/iommu_facts.h"
+#include "sysfs/mdev.h"
 #include "sysfs/module_facts.h"
 #include "sysfs/pci_device.h"
 
@@ -43,7 +44,10 @@ struct NodeFacts {
   std::set<std::string> vfio_nodes;  // below dev/vfio: "vfio", "26", "noiommu-0", "devices/vfio0"
   bool iommu_node = false;           // dev/iommu
   std::map<PciAddress, FrameBuffer> frame_buffers;
+  // Of NUMA nodes without processors that have devices: the nearest one that has some.
+  std::map<int, int> nearest_cpu_nodes;
   std::vector<std::string> skipped;  // entries that are no devices, and why, one line each
+  MdevFacts mdev;                    // its `skipped` are moved to the list above
 
   bool operator==(const NodeFacts&) const = default;
 };

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "absl/strings/str_format.h"
+#include "sysfs/proc_text.h"
 #include "sysfs/tree.h"
 
 namespace vfio_agent {
@@ -26,6 +28,10 @@ bool IsCpuList(std::string_view text) {
   return text.find_first_not_of("0123456789,-") == std::string_view::npos;
 }
 
+std::string NodeFile(int node, const char* name) {
+  return absl::StrFormat("%s/node%d/%s", kNodesDir, node, name);
+}
+
 }  // namespace
 
 std::vector<NumaNode> ReadNumaNodes(const Tree& tree) {
@@ -40,6 +46,27 @@ std::vector<NumaNode> ReadNumaNodes(const Tree& tree) {
   }
   std::ranges::sort(nodes, {}, &NumaNode::number);
   return nodes;
+}
+
+// The kernel writes one distance for each node that is online, in the order of their numbers
+// (node_read_distance() in drivers/base/node.c).
+std::optional<int> NearestCpuNode(const Tree& tree, int node) {
+  const auto cpus = tree.ReadText(NodeFile(node, "cpulist"));
+  if (!cpus.ok() || !cpus->empty()) return std::nullopt;
+  const auto text = tree.ReadText(NodeFile(node, "distance"));
+  if (!text.ok()) return std::nullopt;
+  const std::vector<std::string_view> distances = Fields(*text);
+  const std::vector<NumaNode> nodes = ReadNumaNodes(tree);
+  if (distances.size() != nodes.size()) return std::nullopt;
+  std::optional<std::pair<uint64_t, int>> best;  // distance, number
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const std::optional<uint64_t> distance = ParseNumber(distances[i], 10);
+    if (nodes[i].cpus.empty() || !distance) continue;
+    const std::pair found(*distance, nodes[i].number);
+    if (!best || found < *best) best = found;
+  }
+  if (!best) return std::nullopt;
+  return best->second;
 }
 
 }  // namespace vfio_agent

@@ -1,6 +1,7 @@
 // NumaNodes: the node's NUMA nodes and their processors.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,5 +17,10 @@ struct NumaNode {
 
 // sys/devices/system/node, by number. Empty where the tree does not tell.
 std::vector<NumaNode> ReadNumaNodes(const Tree& tree);
+
+// Of a node without processors, as a GPU with memory of its own is one: the nearest that has some,
+// the lower number of two as near. nullopt for a node with processors, and where the tree does not
+// tell.
+std::optional<int> NearestCpuNode(const Tree& tree, int node);
 
 }  // namespace vfio_agent

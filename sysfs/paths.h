@@ -21,6 +21,8 @@ inline constexpr char kDenylistParameter[] = "sys/module/vfio_pci/parameters/dis
 inline constexpr char kUnsafeInterruptsParameter[] =
     "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts";
 inline constexpr char kVfioNodesDir[] = "dev/vfio";
+inline constexpr char kMdevParentsDir[] = "sys/class/mdev_bus";
+inline constexpr char kMdevDevicesDir[] = "sys/bus/mdev/devices";
 inline constexpr char kIommuNode[] = "dev/iommu";
 inline constexpr char kBlockClassDir[] = "sys/class/block";
 inline constexpr char kConsolesDir[] = "sys/class/vtconsole";
@@ -65,6 +67,15 @@ inline std::string NvidiaInformation(const PciAddress& address) {
 }
 inline std::string GroupFile(int group, const char* name) {
   return absl::StrFormat("%s/%d/%s", kGroupsDir, group, name);
+}
+inline std::string MdevTypesDir(const PciAddress& parent) {
+  return DeviceDir(parent) + "/mdev_supported_types";
+}
+inline std::string MdevCreatePath(const PciAddress& parent, const std::string& type) {
+  return absl::StrFormat("%s/%s/create", MdevTypesDir(parent), type);
+}
+inline std::string MdevDir(const std::string& uuid) {
+  return absl::StrFormat("%s/%s", kMdevDevicesDir, uuid);
 }
 inline std::string ModulesFile(const std::string& release, const char* name) {
   return absl::StrFormat("lib/modules/%s/%s", release, name);

@@ -49,6 +49,17 @@ constexpr std::array kKnownHolders = std::to_array<KnownHolder>({
     {"pulseaudio", kStopSound},
     {"pipewire", kStopSound},
     {"wireplumber", kStopSound},
+    {"gpuagent", "delete the pod of AMD's metrics exporter, or keep it off this node by a label"},
+    {"k8s-device-plug", "keep AMD's container device plugin off this node by a label"},
+    {"amd-smi", "wait until amd-smi has ended, or end it"},
+    {"rocm-smi", "wait until rocm-smi has ended, or end it"},
+    {"xpumd", "stop Intel's XPU manager: systemctl stop xpum, or delete its pod"},
+    {"intel_gpu_top", "end intel_gpu_top"},
+    {"hl-smi", "wait until hl-smi has ended, or end it"},
+    {"rbln-", "stop Rebellions' daemon or tool, or keep its pod off this node by a label"},
+    {"multipathd", "blacklist the drive in /etc/multipath.conf: systemctl reload multipathd"},
+    {"opensm", "stop opensm, once another subnet manager serves the fabric"},
+    {"ibacm", "systemctl stop ibacm.socket ibacm.service"},
 });
 
 const KnownHolder* FindKnown(std::string_view command) {

@@ -13,8 +13,22 @@
 namespace vfio_agent {
 namespace {
 
+// A parent of mediated devices can have several types, each a resource.
+bool MakesMdevs(const std::string& name, const Picture& picture, const GroupPlan& group) {
+  for (const Resource& resource : picture.plan.resources) {
+    if (resource.name != name) continue;
+    return std::ranges::any_of(resource.units, [&group](const Unit& unit) {
+      return !unit.mdev_type.empty() &&
+             std::ranges::count(group.members, unit.primary, &Member::address) > 0;
+    });
+  }
+  return false;
+}
+
 bool Fits(const Target& target, const Picture& picture, const GroupPlan& group) {
-  if (!target.resource.empty()) return group.resource == target.resource;
+  if (!target.resource.empty()) {
+    return group.resource == target.resource || MakesMdevs(target.resource, picture, group);
+  }
   return std::ranges::any_of(group.members, [&](const Member& member) {
     const PciDevice* const device = FindDevice(picture.facts, member.address);
     return device != nullptr && Matches(target.selector, *device);

@@ -2,6 +2,7 @@
 #include "agent/commands.h"
 #include "agent/exit_code.h"
 #include "agent/json.h"
+#include "iommu/preset.h"
 
 namespace vfio_agent {
 namespace {
@@ -28,6 +29,16 @@ Json CompanionsToJson(const ResourceRule& rule) {
   return rule.companions == Companions::kNone ? "none" : "same-slot";
 }
 
+Json BundleToJson(const ResourceRule& rule) {
+  Json members = Json::array();
+  for (const BundleMember& member : rule.bundle) {
+    members.push_back({{"select", SelectorsToJson(member.select)},
+                       {"count", member.count == 0 ? Json("all") : Json(member.count)},
+                       {"near", member.same_switch ? "switch" : "any"}});
+  }
+  return {{"members", members}, {"unit", rule.bundle_by_device ? "device" : "bundle"}};
+}
+
 Json RuleToJson(const ResourceRule& rule) {
   Json json = {{"name", rule.name},
                {"domain", rule.domain},
@@ -37,11 +48,35 @@ Json RuleToJson(const ResourceRule& rule) {
                {"allowMembers", SelectorsToJson(rule.allow_members)},
                {"sharedGroup", rule.shared_group == SharedGroup::kUnit ? "unit" : "members"},
                {"vfioDriver", rule.vfio_driver},
-               {"numa", rule.numa}};
-  if (!rule.sriov) return json;
-  json["sriov"] = Json::object();
-  if (rule.sriov->vfs) json["sriov"]["vfs"] = *rule.sriov->vfs;
+               {"numa", rule.numa_nearest ? Json("nearest") : Json(rule.numa)},
+               {"preset", rule.preset},
+               {"suffix", rule.suffix},
+               {"noiommu", rule.noiommu},
+               {"partitions", rule.partitions}};
+  if (rule.sriov) {
+    json["sriov"] = Json::object();
+    if (rule.sriov->vfs) json["sriov"]["vfs"] = *rule.sriov->vfs;
+  }
+  // Its selectors are those of the bundle's members, and the file takes only one of the two.
+  if (!rule.bundle.empty()) {
+    json.erase("select");
+    json["bundle"] = BundleToJson(rule);
+  }
   return json;
+}
+
+std::string_view Name(MdevSpread spread) {
+  if (spread == MdevSpread::kEach) return "each";
+  return spread == MdevSpread::kNuma ? "numa" : "round-robin";
+}
+
+Json MdevRuleToJson(const MdevRule& rule) {
+  Json types = Json::object();
+  for (const MdevCount& wanted : rule.types) types[wanted.type] = wanted.count;
+  return {{"parent", SelectorsToJson(rule.parents)},
+          {"types", types},
+          {"spread", std::string(Name(rule.spread))},
+          {"domain", rule.domain}};
 }
 
 // "bind.parallel" becomes {"bind": {"parallel": …}}.
@@ -54,16 +89,31 @@ void Put(Json& document, const std::string& key, const std::string& value) {
   }
 }
 
+// What is known of the presets that the file has.
+std::string NotesOf(const Policy& policy) {
+  std::string notes;
+  for (size_t i = 0; i < policy.resources.size(); ++i) {
+    const Preset* const preset = FindPreset(policy.resources[i].preset);
+    if (preset == nullptr) continue;
+    notes += absl::StrFormat("resources[%d]: preset %s: %s\n", i, preset->name, preset->note);
+  }
+  return notes;
+}
+
 }  // namespace
 
 Json PolicyToJson(const Config& config) {
   const Policy& policy = config.policy;
   Json document = {{"apiVersion", "vfio-agent/v1"},
-                   {"mode", config.passthrough ? "vm-passthrough" : "container"}};
+                   {"mode", config.passthrough ? "vm-passthrough"
+                            : config.vgpu      ? "vm-vgpu"
+                                               : "container"}};
   Json resources = Json::array();
   for (const ResourceRule& rule : policy.resources) resources.push_back(RuleToJson(rule));
   document["resources"] = resources;
   document["aliases"] = policy.aliases;
+  document["mdev"] = Json::array();
+  for (const MdevRule& rule : policy.mdev) document["mdev"].push_back(MdevRuleToJson(rule));
   Json overrides = Json::array();
   for (const PciAddress& address : policy.guard_override) overrides.push_back(address.ToString());
   document["guard"]["override"] = overrides;
@@ -71,7 +121,7 @@ Json PolicyToJson(const Config& config) {
 }
 
 int ConfigCheckCommand(Session& session) {
-  PrintText(session.config().file_name + ": valid\n");
+  PrintText(session.config().file_name + ": valid\n" + NotesOf(session.config().policy));
   return kExitDone;
 }
 

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "agent/commands.h"
 #include "agent/exit_code.h"
 #include "agent/explain/explanation.h"
+#include "agent/listing/tables.h"
 #include "iommu/selector.h"
 #include "sysfs/status.h"
 
@@ -99,6 +101,13 @@ std::string ResourceText(const Resource& resource) {
     const std::string why = WhoOrWhy(unit.pods, unit.reason, true);
     text +=
         absl::StrFormat("  %s  %s%s%s\n", unit.id, Name(unit.state), why.empty() ? "" : ": ", why);
+    if (unit.addresses.size() > 1) text += absl::StrFormat("    is %s\n", PartsText(unit));
+  }
+  for (const std::vector<std::string>& set : resource.partitions) {
+    text += absl::StrFormat("  together: %s\n", absl::StrJoin(set, " "));
+  }
+  if (!resource.partitions_fault.empty()) {
+    text += absl::StrFormat("  only one at a time: %s\n", resource.partitions_fault);
   }
   return text;
 }
@@ -116,7 +125,7 @@ Json ResourcesJson(const Picture& picture, const std::vector<Answer>& answers) {
   return list;
 }
 
-// One group that two selectors mean is told once.
+// One group that two selectors mean is told once. Functions without a group may share some members.
 void Print(Session& session, const Picture& picture, const std::vector<Answer>& answers) {
   const Output output = session.invocation().output;
   Json list = Json::array();
@@ -125,9 +134,12 @@ void Print(Session& session, const Picture& picture, const std::vector<Answer>& 
     const Resource* const resource = FindResource(picture, answer.resource);
     if (!IsDocument(output) && resource != nullptr) PrintText(ResourceText(*resource));
     for (const Explanation& explanation : ExplainAll(session, picture, answer)) {
-      const PciAddress& first = explanation.plan.members.front().address;
-      if (std::ranges::count(told, first) > 0) continue;
-      told.push_back(first);
+      const std::vector<Member>& members = explanation.plan.members;
+      const auto is_told = [&told](const Member& member) {
+        return std::ranges::count(told, member.address) > 0;
+      };
+      if (std::ranges::all_of(members, is_told)) continue;
+      for (const Member& member : members) told.push_back(member.address);
       if (!IsDocument(output)) PrintText(ExplanationText(explanation));
       list.push_back(ExplanationToJson(explanation));
     }

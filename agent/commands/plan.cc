@@ -4,6 +4,7 @@
 #include "agent/commands.h"
 #include "agent/exit_code.h"
 #include "agent/json.h"
+#include "agent/listing/tables.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -29,8 +30,23 @@ std::string GroupTitle(const GroupPlan& group) {
 std::string GroupText(const GroupPlan& group) {
   std::string text = absl::StrFormat("\n# %s: %s%s%s\n", GroupTitle(group), Name(group.verdict),
                                      group.resource.empty() ? "" : " ", group.resource);
+  if (group.makes_mdevs) text += "#   keeps its driver, which makes mediated devices\n";
   for (const Member& member : group.members) text += MemberLine(member);
   for (const Action& action : group.actions) text += ToShell(action) + "\n";
+  return text;
+}
+
+// What no group's part above tells: which of them are one unit.
+std::string BundlesText(const Plan& plan) {
+  std::string text;
+  for (const Resource& resource : plan.resources) {
+    for (const Unit& unit : resource.units) {
+      if (unit.groups.empty()) continue;
+      text +=
+          absl::StrFormat("\n# one unit of %s%s: %s\n", resource.name,
+                          unit.state == UnitState::kRefused ? " (refused)" : "", PartsText(unit));
+    }
+  }
   return text;
 }
 
@@ -52,6 +68,7 @@ std::string PlanText(const Plan& plan, bool all) {
     text += GroupText(group);
     for (const Refusal& refusal : group.refusals) text += RefusalText(refusal, "#   ");
   }
+  text += BundlesText(plan);
   if (!plan.warnings.empty()) text += "\n# warnings\n";
   for (const Refusal& warning : plan.warnings) text += RefusalText(warning, "#   ");
   return text;

@@ -16,6 +16,8 @@
 #include "agent/work/work.h"
 #include "deviceplugin/server.h"
 #include "deviceplugin/status_server.h"
+#include "iommu/bundle.h"
+#include "iommu/mdev.h"
 #include "iommu/release.h"
 #include "iommu/selector.h"
 #include "sysfs/status.h"
@@ -30,6 +32,7 @@ absl::StatusOr<std::vector<PciAddress>> Wanted(const Session& session, const Pic
     for (const auto& [address, record] : picture.custody.records) {
       if (record.this_boot) wanted.push_back(address);
     }
+    std::ranges::copy(ParentsOfOwnMdevs(picture.facts), std::back_inserter(wanted));
     return wanted;
   }
   ASSIGN_OR_RETURN(const auto groups, FindTargets(picture, session.invocation().arguments));
@@ -63,7 +66,8 @@ bool IsServed(const UnitStatus& unit) {
 std::string ServedAs(const NodeStatus& node, int group) {
   for (const ResourceStatus& resource : node.resources) {
     for (const UnitStatus& unit : resource.units) {
-      if (unit.group == group && IsServed(unit)) return resource.name;
+      const bool has = unit.group == group || std::ranges::count(unit.groups, group) > 0;
+      if (has && IsServed(unit)) return resource.name;
     }
   }
   return "";
@@ -168,6 +172,7 @@ void PrintText(const std::vector<Line>& lines) {
   for (const Line& line : lines) {
     std::vector<std::string> members;
     for (const PciAddress& member : line.release.members) members.push_back(member.ToString());
+    if (!line.release.mdev.empty()) members.push_back(line.release.mdev);
     std::cout << absl::StrFormat("group %d: %s: %s\n", line.release.group, Word(line),
                                  absl::StrJoin(members, " "));
     for (const Refusal& refusal : line.release.refusals) std::cout << RefusalText(refusal, "  ");
@@ -187,6 +192,7 @@ void PrintJson(const std::vector<Line>& lines, Output output) {
                       {"members", members},
                       {"result", std::string(Word(line))},
                       {"refusals", reasons}});
+    if (!line.release.mdev.empty()) groups.back()["mdev"] = line.release.mdev;
   }
   const Json document = {{"schema", "vfio-agent/release/v1"}, {"groups", groups}};
   PrintDocument(document, output);
@@ -215,7 +221,10 @@ int Release(Session& session, bool is_daemon) {
         "not all processes can be seen (hostPID, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH): holders of "
         "a device by its cdev may be missed");
   }
+  ClaimParts(PartsOf(picture->plan.resources), picture->custody.inquiry->claims);
   std::vector<GroupRelease> releases = PlanRelease(picture->facts, picture->custody, *wanted);
+  std::ranges::move(PlanMdevRelease(picture->facts, picture->custody, *wanted),
+                    std::back_inserter(releases));
   if (!is_daemon) RefuseOffered(session, releases);
   const std::vector<Line> lines = Carry(std::move(releases), session, *picture);
   const Output output = session.invocation().output;

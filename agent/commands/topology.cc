@@ -2,6 +2,7 @@
 
 #include "agent/commands.h"
 #include "agent/exit_code.h"
+#include "agent/terminal.h"
 #include "agent/topology/guest.h"
 #include "agent/topology/render.h"
 #include "sysfs/status.h"
@@ -43,7 +44,7 @@ void Print(Output output, const Picture& picture, const Topology& topology) {
       return;
     case Output::kTable:
     case Output::kWide:
-      PrintText(TopologyText(topology, output == Output::kWide));
+      PrintText(TopologyText(topology, output == Output::kWide ? 0 : TableWidth()));
   }
 }
 

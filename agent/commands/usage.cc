@@ -50,8 +50,9 @@ int HelpCommand(const Invocation& invocation) {
   const std::string words = absl::StrJoin(invocation.arguments, " ");
   const std::vector<const Command*> found = CommandsOf(words);
   if (found.empty()) {
-    PrintError(absl::StrFormat("no command is called '%s'%s; see `vfio-agent help`",
-                               Printable(words), DidYouMean(words, CommandNames())));
+    PrintError(WithHelp(absl::StrFormat("no command is called '%s'%s", Printable(words),
+                                        DidYouMean(words, CommandNames())),
+                        nullptr));
     return kExitUsage;
   }
   for (const Command* command : found) {

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "agent/config/config_mdev.h"
 #include "agent/config/config_resources.h"
 #include "agent/config/settings.h"
 #include "agent/config/yaml.h"
@@ -33,11 +34,12 @@ absl::Status ReadMode(const YamlValue& value, Config& config) {
     return YamlError(value, "a mode from a node label is not supported by this version");
   }
   ASSIGN_OR_RETURN(const std::string mode, ReadScalar(value));
-  if (mode == "vm-vgpu") return YamlError(value, "vm-vgpu is not supported by this version");
-  if (mode != "container" && mode != "vm-passthrough") {
-    return YamlError(value, absl::StrFormat("'%s': want container or vm-passthrough", mode));
+  if (mode != "container" && mode != "vm-passthrough" && mode != "vm-vgpu") {
+    return YamlError(value,
+                     absl::StrFormat("'%s': want container, vm-passthrough or vm-vgpu", mode));
   }
   config.passthrough = mode == "vm-passthrough";
+  config.vgpu = mode == "vm-vgpu";
   return absl::OkStatus();
 }
 
@@ -78,6 +80,7 @@ absl::Status ReadRoot(const YamlValue& root, Config& config) {
                         {"mode", [&](const YamlValue& v) { return ReadMode(v, config); }},
                         {"resources", [&](const YamlValue& v) { return ReadResources(v, policy); }},
                         {"aliases", [&](const YamlValue& v) { return ReadAliases(v, policy); }},
+                        {"mdev", [&](const YamlValue& v) { return ReadMdevRules(v, policy); }},
                         {"guard", [&](const YamlValue& v) { return ReadGuard(v, policy); }},
                         Section("bind", config),
                         Section("kubelet", config),
@@ -134,6 +137,7 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
   ASSIGN_OR_RETURN(const YamlValue root, ParseYaml(text, file_name));
   RETURN_IF_ERROR(ReadRoot(root, config));
   if (!config.passthrough) config.policy.resources.clear();
+  if (!config.passthrough && !config.vgpu) config.policy.mdev.clear();
   return config;
 }
 

@@ -5,6 +5,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "agent/config/config_bundle.h"
+#include "agent/config/config_preset.h"
 #include "iommu/naming.h"
 #include "sysfs/status.h"
 
@@ -26,12 +28,6 @@ absl::StatusOr<uint16_t> ReadHex16(const YamlValue& value) {
     return YamlError(value, absl::StrFormat("'%s': want four hex digits in quotes", text));
   }
   return number;
-}
-
-absl::StatusOr<bool> ReadBool(const YamlValue& value) {
-  ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
-  if (text == "true" || text == "false") return text == "true";
-  return YamlError(value, absl::StrFormat("'%s': want true or false", text));
 }
 
 absl::Status AddClass(const YamlValue& value, std::vector<std::string>& classes) {
@@ -85,14 +81,6 @@ absl::StatusOr<Selector> ReadSelector(const YamlValue& value) {
   // An item without a key would select the whole machine.
   if (selector == Selector{}) return YamlError(value, "a selector needs at least one key");
   return selector;
-}
-
-absl::Status ReadSelectors(const YamlValue& value, std::vector<Selector>& selectors) {
-  return ReadList(value, [&](const YamlValue& item) -> absl::Status {
-    ASSIGN_OR_RETURN(Selector selector, ReadSelector(item));
-    selectors.push_back(std::move(selector));
-    return absl::OkStatus();
-  });
 }
 
 absl::Status ReadCompanions(const YamlValue& value, ResourceRule& rule) {
@@ -173,6 +161,7 @@ absl::Status ReadSriov(const YamlValue& value, ResourceRule& rule) {
 
 absl::StatusOr<ResourceRule> ReadRule(const YamlValue& value, const Policy& policy) {
   ResourceRule rule;
+  RETURN_IF_ERROR(ApplyPreset(value, rule));
   RETURN_IF_ERROR(ReadMap(
       value,
       {{"name", [&](const YamlValue& v) { return ReadName(v, policy, rule); }},
@@ -184,11 +173,14 @@ absl::StatusOr<ResourceRule> ReadRule(const YamlValue& value, const Policy& poli
        {"sharedGroup", [&](const YamlValue& v) { return ReadSharedGroup(v, rule); }},
        {"vfioDriver", [&](const YamlValue& v) { return ReadVfioDriver(v, rule); }},
        {"sriov", [&](const YamlValue& v) { return ReadSriov(v, rule); }},
-       {"numa", [&](const YamlValue& v) -> absl::Status {
-          ASSIGN_OR_RETURN(rule.numa, ReadBool(v));
-          return absl::OkStatus();
-        }}}));
-  if (rule.select.empty()) return YamlError(value, "a resource needs select:");
+       {"bundle", [&](const YamlValue& v) { return ReadBundle(v, rule); }},
+       {"partitions", [&](const YamlValue& v) { return ReadPartitions(v, rule); }},
+       {"numa", [&](const YamlValue& v) { return ReadNuma(v, rule); }},
+       {"preset", [](const YamlValue&) { return absl::OkStatus(); }},  // applied above
+       {"suffix", [&](const YamlValue& v) { return ReadSuffix(v, rule); }},
+       {"noiommu", [&](const YamlValue& v) { return ReadNoiommu(v, rule); }}}));
+  if (rule.select.empty()) return YamlError(value, "a resource needs select: or preset:");
+  RETURN_IF_ERROR(CheckBundle(value, policy, rule));
   return rule;
 }
 
@@ -207,6 +199,15 @@ absl::Status CheckOverlap(const YamlValue& value, const Policy& policy, const Re
 }
 
 }  // namespace
+
+absl::Status ReadSelectors(const YamlValue& value, std::vector<Selector>& selectors) {
+  selectors.clear();  // of a preset
+  return ReadList(value, [&](const YamlValue& item) -> absl::Status {
+    ASSIGN_OR_RETURN(Selector selector, ReadSelector(item));
+    selectors.push_back(std::move(selector));
+    return absl::OkStatus();
+  });
+}
 
 absl::Status ReadResources(const YamlValue& value, Policy& policy) {
   policy.resources.clear();

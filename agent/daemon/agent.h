@@ -49,7 +49,7 @@ class Agent {
   void CheckConfig(absl::Time now);
   void ConfigLost(const std::string& why);
   void Reload(bool asked);
-  size_t Foretell(const Session::Candidate& next);
+  std::optional<size_t> Foretell(const Session::Candidate& next);
   void Say(Event event);
   void SayNotes();
   void Turn();

@@ -45,7 +45,7 @@ void Agent::Reload(bool asked) {
     book_.ConfigRead(false);
     return Say(ConfigRejected(next.status(), why));
   }
-  const size_t changes = Foretell(*next);
+  const std::optional<size_t> changes = Foretell(*next);
   if (!next->kept.empty()) Say(ConfigKept(next->kept));
   session_.Adopt(*std::move(next));
   const Settings& settings = session_.settings();
@@ -58,15 +58,15 @@ void Agent::Reload(bool asked) {
   Ask("reload");
 }
 
-// Says what `next` changes; how many groups that are.
-size_t Agent::Foretell(const Session::Candidate& next) {
-  if (!looked_) return 0;  // nothing was told yet that could change
+// Says what `next` changes; how many groups that are, nullopt where it could not be told.
+std::optional<size_t> Agent::Foretell(const Session::Candidate& next) {
+  if (!looked_) return std::nullopt;  // nothing was told yet that could change
   Wish wish = MakeWish(MonotonicNow());
   wish.tenants = Wish::Tenants::kLast;
   const absl::StatusOr<Session::Prospect> prospect = session_.Foresee(next, std::move(wish));
   if (!prospect.ok()) {
     Say(ReadFailed(Message(prospect.status())));
-    return 0;
+    return std::nullopt;
   }
   const std::vector<PlanChange> changes = ComparePlans(prospect->before, prospect->after);
   for (const PlanChange& change : changes) Say(Foreseen(change));

@@ -47,11 +47,12 @@ Event Foreseen(const PlanChange& change) {
       .With("next", NextOf(change.kind));
 }
 
-Event ConfigReloaded(const std::string& file, const std::string& why, size_t changes) {
+Event ConfigReloaded(const std::string& file, const std::string& why,
+                     std::optional<size_t> changes) {
   Event event{.name = "config_reloaded"};
   return event.With("config", file)
       .With("why", why)
-      .With("changes", absl::StrFormat("%d", changes));
+      .With("changes", changes ? absl::StrFormat("%d", *changes) : "");
 }
 
 Event ConfigRejected(const absl::Status& error, const std::string& why) {

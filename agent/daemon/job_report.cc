@@ -15,6 +15,17 @@ std::string Devices(const std::vector<Action>& actions) {
   return absl::StrJoin(list, ",");
 }
 
+// The mediated devices that are made or removed.
+std::string Mdevs(const std::vector<Action>& actions) {
+  std::vector<std::string> list;
+  for (const Action& action : actions) {
+    if (std::holds_alternative<CreateMdev>(action) || std::holds_alternative<RemoveMdev>(action)) {
+      list.push_back(ValueOf(action));
+    }
+  }
+  return absl::StrJoin(list, ",");
+}
+
 const char* NameOf(const JobEvent& event) {
   const bool bind = event.job.kind == JobKind::kBind;
   if (event.kind != JobEvent::Kind::kFinished) return bind ? "bind_stuck" : "release_stuck";
@@ -124,6 +135,7 @@ Event JobStarted(const Job& job) {
   Event event{.name = job.kind == JobKind::kBind ? "bind_started" : "release_started"};
   return event.With("group", absl::StrFormat("%d", job.group))
       .With("members", Devices(job.actions))
+      .With("mdevs", Mdevs(job.actions))
       .With("steps", absl::StrFormat("%d", job.actions.size()))
       .With("overruled", absl::StrJoin(job.overruled, ","));
 }
@@ -148,7 +160,8 @@ Event JobEnded(const JobEvent& event, const Aftermath& after) {
   const bool well = event.status.ok() || event.cut_off;
   Event line{.level = well ? Level::kInfo : Level::kError, .name = NameOf(event)};
   line.With("group", absl::StrFormat("%d", event.job.group))
-      .With("members", Devices(event.job.actions));
+      .With("members", Devices(event.job.actions))
+      .With("mdevs", Mdevs(event.job.actions));
   if (event.cut_off) line.With("now", after.now).With("next", after.next);
   if (!well) {
     AddStep(event, line);

@@ -38,7 +38,8 @@ std::map<std::string, std::vector<PciAddress>> UnitsOf(const Plan& plan, const G
   std::map<std::string, std::vector<PciAddress>> units;
   for (const Resource& resource : plan.resources) {
     for (const Unit& unit : resource.units) {
-      if (group.group && unit.group == group.group) units[unit.id] = unit.addresses;
+      if (!group.group || std::ranges::count(GroupsOf(unit), *group.group) == 0) continue;
+      units[unit.id] = unit.addresses;
     }
   }
   return units;

@@ -2,6 +2,7 @@
 // each.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,7 +58,9 @@ std::string RemedyIn(const std::string& text, const std::string& address);
 // What to do about a failed job: its own words, else its code's.
 std::string RemedyOf(const JobEvent& event);
 // config_reloaded, config_rejected. `why`: what had it read, "SIGHUP" or "the file has changed".
-Event ConfigReloaded(const std::string& file, const std::string& why, size_t changes);
+// `changes`: nullopt where they were not counted.
+Event ConfigReloaded(const std::string& file, const std::string& why,
+                     std::optional<size_t> changes);
 Event ConfigRejected(const absl::Status& error, const std::string& why);
 Event ConfigKept(const std::vector<std::string>& keys);  // config_kept
 Event Foreseen(const PlanChange& change);                // config_plan

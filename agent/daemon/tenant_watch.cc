@@ -33,8 +33,8 @@ TenantWatch::Open WhatIsOpen(const Picture& picture, const std::vector<Offer>& o
     for (const Unit& unit : resource.units) {
       if (unit.state == UnitState::kWithheld) open = TenantWatch::Open::kPods;
       const bool sick = unit.state == UnitState::kUnhealthy;
-      if (sick && tenancy.open.contains(unit.group.value_or(-1))) {
-        return TenantWatch::Open::kProcesses;
+      for (const int group : GroupsOf(unit)) {
+        if (sick && tenancy.open.contains(group)) return TenantWatch::Open::kProcesses;
       }
     }
   }
@@ -46,8 +46,10 @@ bool HaveSiblings(const std::vector<Offer>& offers, const std::vector<std::strin
   std::set<int> given;
   for (const Offer& offer : offers) {
     for (const OfferedUnit& unit : offer.units) {
-      ++units[unit.group];
-      if (std::ranges::count(ids, unit.id) > 0) given.insert(unit.group);
+      for (const int group : GroupsOf(unit)) {
+        ++units[group];
+        if (std::ranges::count(ids, unit.id) > 0) given.insert(group);
+      }
     }
   }
   return std::ranges::any_of(given, [&units](int group) { return units[group] > 1; });

@@ -20,6 +20,7 @@ std::string KeyOf(const GroupPlan& group) {
 
 // Bound, and not by this agent: no record of this boot claims any of it.
 bool IsAdopted(const GroupPlan& group, const Records& records) {
+  if (group.makes_mdevs) return false;
   return std::ranges::none_of(group.members, [&records](const Member& member) {
     if (member.role == Role::kPhysical) return true;  // its driver is the host's own
     const auto record = records.find(member.address);

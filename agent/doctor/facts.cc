@@ -109,7 +109,7 @@ DoctorFacts TakeDoctorFacts(Session& session) {
   const Tree& tree = session.tree();
   DoctorFacts facts{.view = ViewOf(tree),
                     .settings = session.settings(),
-                    .passthrough = session.config().passthrough};
+                    .passthrough = session.config().passthrough || session.config().vgpu};
   TakePicture(session, facts);
   facts.firmware = ReadFirmwareFacts(tree);
   facts.memory = ReadMemoryFacts(tree);

@@ -67,6 +67,11 @@ std::string VerdictWords(const GroupPlan& group) {
   if (std::ranges::count(group.members, Role::kPhysical, &Member::role) > 0) {
     return VfVerdictWords(group.verdict);
   }
+  if (group.makes_mdevs) {
+    return group.verdict == Verdict::kBind
+               ? "stays with its driver; `vfio-agent bind` would make mediated devices on it"
+               : "stays with its driver, which has made the mediated devices that are wanted";
+  }
   switch (group.verdict) {
     case Verdict::kBind:
       return "can be given away; `vfio-agent bind` would bind it";

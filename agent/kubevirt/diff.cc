@@ -15,6 +15,12 @@ namespace {
 using Entries = std::vector<const PermittedDevice*>;
 
 std::string EntryFor(const ServedResource& resource) {
+  if (!resource.mdev_types.empty()) {
+    return absl::StrFormat(
+        "add to permittedHostDevices.mediatedDevices: {mdevNameSelector: \"%s\", resourceName: %s, "
+        "externalResourceProvider: true}",
+        resource.mdev_types.front(), resource.name);
+  }
   return absl::StrFormat(
       "add to permittedHostDevices.pciHostDevices: {pciVendorSelector: \"%s\", resourceName: %s, "
       "externalResourceProvider: true}",

@@ -13,6 +13,12 @@ constexpr uint32_t kDisplayClass = 0x03;
 
 bool IsChosen(const Unit& unit, const std::vector<const GroupPlan*>& chosen) {
   return std::ranges::any_of(chosen, [&unit](const GroupPlan* group) {
+    if (group->group && !unit.groups.empty()) {
+      return std::ranges::count(unit.groups, *group->group) > 0;
+    }
+    if (!unit.mdev_type.empty()) {  // its own group is none of the plan's: the parent's is
+      return std::ranges::count(group->members, unit.primary, &Member::address) > 0;
+    }
     if (group->group || unit.group) return group->group == unit.group;
     return std::ranges::count(group->members, unit.primary, &Member::address) > 0;
   });
@@ -28,12 +34,24 @@ std::string SelectorOf(const PciDevice& device) {
 void AddUnit(const Unit& unit, const NodeFacts& facts, ServedResource& served,
              std::set<std::string>& selectors) {
   served.groups[*unit.group].push_back(unit.id);
+  if (!unit.groups.empty()) served.first_only = true;
   for (const PciAddress& address : unit.addresses) {
     const PciDevice* const device = FindDevice(facts, address);
     if (device == nullptr) continue;
     selectors.insert(SelectorOf(*device));
     if (!IsGpu(*device)) served.list = MachineList::kHostDevices;
   }
+}
+
+void AddMdev(const Unit& unit, const NodeFacts& facts, ServedResource& served) {
+  if (unit.group) served.groups[*unit.group].push_back(unit.id);
+  if (!unit.group) ++served.to_be_made;
+  const PciDevice* const parent = FindDevice(facts, unit.primary);
+  if (parent != nullptr && !IsGpu(*parent)) served.list = MachineList::kHostDevices;
+  const MdevParent* const types = FindMdevParent(facts.mdev, unit.primary);
+  const MdevType* const type = types == nullptr ? nullptr : FindMdevType(*types, unit.mdev_type);
+  const std::string name = type == nullptr || type->name.empty() ? unit.mdev_type : type->name;
+  if (!std::ranges::count(served.mdev_types, name)) served.mdev_types.push_back(name);
 }
 
 Json GroupsToJson(const ServedResource& resource) {
@@ -56,13 +74,27 @@ Json EntriesOf(const Served& served) {
   return entries;
 }
 
+Json MediatedOf(const Served& served) {
+  Json entries = Json::array();
+  for (const ServedResource& resource : served.resources) {
+    for (const std::string& type : resource.mdev_types) {
+      entries.push_back({{"mdevNameSelector", type},
+                         {"resourceName", resource.name},
+                         {"externalResourceProvider", true}});
+    }
+  }
+  return entries;
+}
+
 Json DevicesOf(const Served& served) {
   Json devices = {{"gpus", Json::array()}, {"hostDevices", Json::array()}};
   for (const ServedResource& resource : served.resources) {
     Json& list = devices[std::string(Name(resource.list))];
     const char* const word = resource.list == MachineList::kGpus ? "gpu" : "device";
-    list.push_back(
-        {{"name", absl::StrFormat("%s%d", word, list.size() + 1)}, {"deviceName", resource.name}});
+    for (size_t i = 0; i < resource.together; ++i) {
+      list.push_back({{"name", absl::StrFormat("%s%d", word, list.size() + 1)},
+                      {"deviceName", resource.name}});
+    }
   }
   return devices;
 }
@@ -74,7 +106,7 @@ std::string_view Name(MachineList list) {
 }
 
 size_t ServedResource::Units() const {
-  size_t count = 0;
+  size_t count = to_be_made;
   for (const auto& entry : groups) count += entry.second.size();
   return count;
 }
@@ -98,10 +130,16 @@ Served FindServed(const Plan& plan, const NodeFacts& facts,
   Served served;
   for (const Resource& resource : plan.resources) {
     ServedResource found{.name = resource.name};
+    if (resource.only_partitions && !resource.partitions.empty()) {
+      found.together = resource.partitions.front().size();
+    }
     std::set<std::string> selectors;
     for (const Unit& unit : resource.units) {
       if (!IsChosen(unit, chosen)) continue;
-      if (unit.state == UnitState::kRefused || !unit.group) {
+      const bool mdev = !unit.mdev_type.empty();
+      if (mdev && unit.state != UnitState::kRefused) {
+        AddMdev(unit, facts, found);
+      } else if (unit.state == UnitState::kRefused || !unit.group) {
         served.refused.push_back(
             {.resource = resource.name, .unit = unit.id, .reason = unit.reason});
       } else {
@@ -109,7 +147,7 @@ Served FindServed(const Plan& plan, const NodeFacts& facts,
       }
     }
     found.selectors.assign(selectors.begin(), selectors.end());
-    if (!found.groups.empty()) served.resources.push_back(std::move(found));
+    if (found.Units() > 0) served.resources.push_back(std::move(found));
   }
   std::ranges::sort(served.resources, {}, &ServedResource::name);
   return served;
@@ -127,12 +165,16 @@ Json KubevirtToJson(const Served& served) {
   for (const RefusedUnit& unit : served.refused) {
     refused.push_back({{"resource", unit.resource}, {"unit", unit.unit}, {"reason", unit.reason}});
   }
+  Json permitted = {{"pciHostDevices", EntriesOf(served)}};
+  if (Json mediated = MediatedOf(served); !mediated.empty()) {
+    permitted["mediatedDevices"] = std::move(mediated);
+  }
   if (served.NeedsGate()) gates.push_back(kHostDevicesGate);
   return {{"schema", "vfio-agent/kubevirt/v1"},
           {"resources", resources},
           {"refused", refused},
           {"feature_gates", gates},
-          {"permitted_host_devices", {{"pciHostDevices", EntriesOf(served)}}},
+          {"permitted_host_devices", permitted},
           {"machine_devices", DevicesOf(served)}};
 }
 

@@ -23,6 +23,11 @@ struct ServedResource {
   std::vector<std::string> selectors;  // "10DE:2330", sorted: one for each device id
   MachineList list = MachineList::kGpus;
   std::map<int, std::vector<std::string>> groups;  // the units' ids by IOMMU group
+  size_t together = 1;                             // units that one machine has to ask for at once
+  bool first_only = false;  // a unit is several devices, and a machine gets only its first
+  // Of mediated devices, the names of their types: "GRID T4-1Q"; `selectors` is empty then.
+  std::vector<std::string> mdev_types;
+  size_t to_be_made = 0;  // mediated devices that are not there yet and so have no group
   size_t Units() const;
   bool operator==(const ServedResource&) const = default;
 };

@@ -15,6 +15,34 @@ std::string RefusedText(const Served& served) {
   return text.empty() ? text : "# Refused on this node (see `vfio-agent plan`):\n" + text;
 }
 
+std::string PciText(const Served& served) {
+  std::string text;
+  for (const ServedResource& resource : served.resources) {
+    for (const std::string& selector : resource.selectors) {
+      text += absl::StrFormat(
+          "        - pciVendorSelector: \"%s\"\n"
+          "          resourceName: %s\n"
+          "          externalResourceProvider: true  # else KubeVirt serves it as well\n",
+          selector, resource.name);
+    }
+  }
+  return text.empty() ? text : "      pciHostDevices:\n" + text;
+}
+
+std::string MediatedText(const Served& served) {
+  std::string text;
+  for (const ServedResource& resource : served.resources) {
+    for (const std::string& type : resource.mdev_types) {
+      text += absl::StrFormat(
+          "        - mdevNameSelector: %s\n"
+          "          resourceName: %s\n"
+          "          externalResourceProvider: true  # else KubeVirt serves it as well\n",
+          Json(Printable(type)).dump(), resource.name);
+    }
+  }
+  return text.empty() ? text : "      mediatedDevices:\n" + text;
+}
+
 std::string PermittedText(const Served& served) {
   std::string text =
       "# For the KubeVirt resource: kubectl -n kubevirt edit kubevirt kubevirt\n"
@@ -34,16 +62,7 @@ std::string PermittedText(const Served& served) {
         "        - %s  # for hostDevices; gpus need none\n",
         kHostDevicesGate);
   }
-  text += "    permittedHostDevices:\n      pciHostDevices:\n";
-  for (const ServedResource& resource : served.resources) {
-    for (const std::string& selector : resource.selectors) {
-      text += absl::StrFormat(
-          "        - pciVendorSelector: \"%s\"\n"
-          "          resourceName: %s\n"
-          "          externalResourceProvider: true  # else KubeVirt serves it as well\n",
-          selector, resource.name);
-    }
-  }
+  text += "    permittedHostDevices:\n" + PciText(served) + MediatedText(served);
   return text;
 }
 
@@ -53,9 +72,20 @@ std::string ListText(const Served& served, MachineList list) {
   const char* const word = list == MachineList::kGpus ? "gpu" : "device";
   for (const ServedResource& resource : served.resources) {
     if (resource.list != list) continue;
-    text += absl::StrFormat("            - name: %s%d  # one of %d on this node\n", word, ++count,
-                            resource.Units());
-    text += absl::StrFormat("              deviceName: %s\n", resource.name);
+    if (resource.together > 1) {
+      text += absl::StrFormat("            # a bundle: all %d, or a multiple of it\n",
+                              resource.together);
+    }
+    if (resource.first_only) {
+      text +=
+          "            # a bundle, of which KubeVirt gives a machine the first device only: set\n"
+          "            # resources[].bundle.unit: device, and list one item for each device\n";
+    }
+    for (size_t i = 0; i < resource.together; ++i) {
+      text += absl::StrFormat("            - name: %s%d  # one of %d on this node\n", word, ++count,
+                              resource.Units());
+      text += absl::StrFormat("              deviceName: %s\n", resource.name);
+    }
     for (const auto& [group, units] : resource.groups) {
       if (units.size() < 2) continue;
       text += absl::StrFormat("              # group %d is one machine's at a time: %s\n", group,

@@ -15,6 +15,13 @@ std::string OrDash(const std::optional<int>& number) {
   return number ? absl::StrFormat("%d", *number) : "-";
 }
 
+// "23", "23 +11" for a unit of twelve groups, or all of them.
+std::string GroupsCell(const Unit& unit, bool wide) {
+  if (unit.groups.empty()) return OrDash(unit.group);
+  if (wide) return absl::StrJoin(unit.groups, " ");
+  return absl::StrFormat("%d +%d", *unit.group, unit.groups.size() - 1);
+}
+
 // The model if it is known, else the class in lspci's words.
 std::string DeviceWords(const Picture& picture, const PciDevice& device) {
   const std::string model = ModelOf(picture, device);
@@ -138,11 +145,18 @@ TableRows GroupRows(const Picture& picture, const ListWish& wish) {
   return rows;
 }
 
+std::string PartsText(const Unit& unit) {
+  return absl::StrJoin(unit.addresses, " ", [](std::string* out, const PciAddress& address) {
+    out->append(address.ToString());
+  });
+}
+
 TableRows ResourceRows(const Picture& picture, const ListWish& wish) {
   TableRows rows = {{"RESOURCE", "UNIT", "GROUP", "NUMA", "STATE", "WHO OR WHY"}};
   for (const Resource& resource : picture.plan.resources) {
     for (const Unit& unit : resource.units) {
-      rows.push_back({resource.name, unit.id, OrDash(unit.group), OrDash(unit.numa_node),
+      rows.push_back({resource.name, wish.wide ? PartsText(unit) : unit.id,
+                      GroupsCell(unit, wish.wide), OrDash(unit.numa_node),
                       std::string(Name(unit.state)), WhoOrWhy(unit.pods, unit.reason, wish.wide)});
     }
   }

@@ -19,7 +19,9 @@ std::vector<GroupPlan> PlansOfUngrouped(const Picture& picture);
 TableRows DeviceRows(const Picture& picture, const ListWish& wish);
 // Functions without a group are among the devices with `all`.
 TableRows GroupRows(const Picture& picture, const ListWish& wish);
-// Each unit, with the pods that have it.
+// What a unit is: its addresses, one or several.
+std::string PartsText(const Unit& unit);
+// Each unit, with the pods that have it; wide: with all addresses and groups of a bundle.
 TableRows ResourceRows(const Picture& picture, const ListWish& wish);
 
 // Which columns of these may go where there is little room.

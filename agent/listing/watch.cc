@@ -3,15 +3,15 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <limits>
 
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "agent/commands.h"
 #include "agent/daemon/loop.h"
 #include "agent/daemon/signals.h"
 #include "agent/exit_code.h"
 #include "agent/listing/changes.h"
+#include "agent/listing/screen.h"
 #include "agent/terminal.h"
 #include "sysfs/clock.h"
 #include "sysfs/node_watch.h"
@@ -23,17 +23,13 @@ namespace {
 
 std::string TimeOfDay() { return absl::FormatTime("%H:%M:%S", absl::Now(), absl::LocalTimeZone()); }
 
-// Over what stands there, so that nothing flickers; what does not fit is counted.
+// Over what stands there, so that nothing flickers. Three rows are for the head, for the count of
+// what does not fit, and for the cursor.
 void Redraw(const std::string& text) {
-  const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
   const size_t height = TerminalHeight(STDOUT_FILENO);
-  const size_t room = height > 4 ? height - 3 : lines.size();
-  std::string screen = absl::StrFormat("\x1b[Hlast change %s, Ctrl-C ends\x1b[K\n", TimeOfDay());
-  for (size_t i = 0; i < lines.size() && i < room; ++i) screen += lines[i] + "\x1b[K\n";
-  if (lines.size() > room) {
-    screen += absl::StrFormat("... %d more lines\x1b[K\n", lines.size() - room);
-  }
-  std::cout << screen << "\x1b[J";
+  const size_t rows = height > 4 ? height - 3 : std::numeric_limits<size_t>::max();
+  std::cout << "\x1b[Hlast change " << TimeOfDay() << ", Ctrl-C ends\x1b[K\n"
+            << ScreenText(text, TerminalWidth(STDOUT_FILENO), rows) << "\x1b[J";
 }
 
 void Show(Watching::Form form, const std::string& before, const std::string& now) {

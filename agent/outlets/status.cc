@@ -17,7 +17,8 @@ UnitStatus MakeUnit(const Unit& unit, const Offered& offered) {
                   .numa_node = unit.numa_node,
                   .state = std::string(Name(unit.state)),
                   .reason = unit.reason,
-                  .pods = unit.pods};
+                  .pods = unit.pods,
+                  .groups = unit.groups};
   const auto found = offered.find(unit.id);
   made.listed = found != offered.end();
   made.healthy = made.listed && found->second->healthy;
@@ -32,7 +33,8 @@ UnitStatus MakeWithdrawn(const OfferedUnit& unit) {
           .state = std::string(Name(UnitState::kUnhealthy)),
           .reason = unit.reason,
           .listed = true,
-          .healthy = unit.healthy};
+          .healthy = unit.healthy,
+          .groups = unit.groups};
 }
 
 Offered IndexUnits(const std::vector<Offer>& offers, const std::string& resource) {

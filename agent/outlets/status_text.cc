@@ -41,14 +41,16 @@ Json UnitToJson(const UnitStatus& unit) {
                     {"container", pod.container},
                     {"resource", pod.resource}});
   }
-  return {{"id", unit.id},
-          {"group", OrNull(unit.group)},
-          {"numa_node", OrNull(unit.numa_node)},
-          {"state", unit.state},
-          {"reason", OrNull(unit.reason)},
-          {"listed", unit.listed},
-          {"healthy", unit.healthy},
-          {"pods", pods}};
+  Json json = {{"id", unit.id},
+               {"group", OrNull(unit.group)},
+               {"numa_node", OrNull(unit.numa_node)},
+               {"state", unit.state},
+               {"reason", OrNull(unit.reason)},
+               {"listed", unit.listed},
+               {"healthy", unit.healthy},
+               {"pods", pods}};
+  if (!unit.groups.empty()) json["groups"] = unit.groups;
+  return json;
 }
 
 Json ResourcesToJson(const AgentStatus& status) {

@@ -1,6 +1,7 @@
 #include "agent/topology/guest.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -29,6 +30,22 @@ struct Card {
   std::vector<Hop> hops;
 };
 using Cards = std::vector<const Card*>;
+
+// In parts of those that are the same; in order of their first cards.
+std::vector<Cards> Apart(const Cards& cards,
+                         const std::function<bool(const Card*, const Card*)>& same) {
+  std::vector<Cards> parts;
+  for (const Card* card : cards) {
+    const auto part =
+        std::ranges::find_if(parts, [&](const Cards& known) { return same(known.front(), card); });
+    if (part == parts.end()) {
+      parts.push_back({card});
+    } else {
+      part->push_back(card);
+    }
+  }
+  return parts;
+}
 
 absl::Status TooMany(const char* what) {
   return absl::ResourceExhaustedError(
@@ -89,20 +106,11 @@ class Builder {
 
   // What is below one root port of the host is below one of the guest.
   absl::Status PlaceRootPorts(const Cards& cards, int bus) {
-    std::vector<Cards> parts;
-    for (const Card* card : cards) {
-      const auto same = std::ranges::find_if(parts, [card](const Cards& part) {
-        return !card->hops.empty() && !part.front()->hops.empty() &&
-               part.front()->hops.front().entry == card->hops.front().entry;
-      });
-      if (same == parts.end()) {
-        parts.push_back({card});
-      } else {
-        same->push_back(card);
-      }
-    }
+    const auto same = [](const Card* a, const Card* b) {
+      return !a->hops.empty() && !b->hops.empty() && a->hops.front().entry == b->hops.front().entry;
+    };
     int count = 0;
-    for (const Cards& part : parts) {
+    for (const Cards& part : Apart(cards, same)) {
       if (count >= (bus == 0 ? kMostRootPorts : kSlots)) return TooMany("root ports");
       const auto& hops = part.front()->hops;
       const std::string why =
@@ -120,18 +128,10 @@ class Builder {
   absl::Status Branch(const Cards& cards, size_t depth, int bus) {
     if (cards.size() == 1) return PlaceCard(*cards.front(), bus);
     const auto has_hop = [depth](const Card* card) { return card->hops.size() > depth; };
-    std::vector<Cards> parts;
-    for (const Card* card : cards) {
-      const auto same = std::ranges::find_if(parts, [&](const Cards& part) {
-        return has_hop(card) && has_hop(part.front()) &&
-               part.front()->hops[depth] == card->hops[depth];
-      });
-      if (same == parts.end()) {
-        parts.push_back({card});
-      } else {
-        same->push_back(card);
-      }
-    }
+    const auto same = [&](const Card* a, const Card* b) {
+      return has_hop(a) && has_hop(b) && a->hops[depth] == b->hops[depth];
+    };
+    const std::vector<Cards> parts = Apart(cards, same);
     // A switch with one way to all of them keeps nothing apart: it is left out.
     if (parts.size() == 1) return Branch(cards, depth + 1, bus);
     if (parts.size() > kSlots) return TooMany("ports of one switch");

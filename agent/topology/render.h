@@ -9,9 +9,9 @@
 
 namespace vfio_agent {
 
-// The matrix in blocks that fit 100 columns (`wide`: in one), the legend, then one line for each
+// The matrix in blocks that fit `width` columns (0: in one), the legend, then one line for each
 // device, the pairs and the boards.
-std::string TopologyText(const Topology& topology, bool wide);
+std::string TopologyText(const Topology& topology, size_t width);
 // `vfio-agent/topology/v1`.
 Json TopologyToJson(const Topology& topology);
 

@@ -11,8 +11,8 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-constexpr size_t kNarrow = 100;
-constexpr size_t kGap = 2;  // between two columns of a table
+constexpr size_t kProse = 100;  // sentences are no wider, however wide the terminal is
+constexpr size_t kGap = 2;      // between two columns of a table
 
 std::string Numa(const std::optional<int>& node) {
   return node ? absl::StrFormat("%d", *node) : "-";
@@ -31,17 +31,25 @@ std::string Block(const Topology& topology, size_t first, size_t last) {
   return FormatTable(std::move(rows));
 }
 
-// How many columns fit beside the name and the NUMA node, each as wide as the longest name.
-size_t ColumnsThatFit(const Topology& topology) {
-  size_t name = 4;
-  for (const TopologyDevice& device : topology.devices) name = std::max(name, device.name.size());
-  const size_t left = kNarrow - (name + kGap) - (4 + kGap);
-  return std::max<size_t>(1, left / (name + kGap));
+// A sentence behind `mark`; further lines begin below its text. Width 0: any.
+std::string Sentence(std::string_view mark, std::string_view text, size_t width) {
+  const size_t most = width == 0 ? kProse : std::min(width, kProse);
+  const std::vector<std::string> lines = Wrap(text, most > mark.size() ? most - mark.size() : 1);
+  return std::string(mark) + absl::StrJoin(lines, "\n" + std::string(mark.size(), ' ')) + "\n";
 }
 
-std::string MatrixText(const Topology& topology, bool wide) {
+// How many columns fit beside the name and the NUMA node, each as wide as the longest name.
+size_t ColumnsThatFit(const Topology& topology, size_t width) {
+  size_t name = 4;
+  for (const TopologyDevice& device : topology.devices) name = std::max(name, device.name.size());
+  // The last column has no gap behind it.
+  const size_t needed = (name + kGap) + 4;
+  return std::max<size_t>(1, width > needed ? (width - needed) / (name + kGap) : 0);
+}
+
+std::string MatrixText(const Topology& topology, size_t width) {
   const size_t size = topology.devices.size();
-  const size_t step = wide ? size : ColumnsThatFit(topology);
+  const size_t step = width == 0 ? size : ColumnsThatFit(topology, width);
   std::string text;
   for (size_t first = 0; first < size; first += step) {
     text += Block(topology, first, std::min(size, first + step)) + "\n";
@@ -55,32 +63,34 @@ bool HasUnknown(const Topology& topology) {
   });
 }
 
-std::string Legend(const Topology& topology) {
+std::string Legend(const Topology& topology, size_t width) {
   std::string text =
-      "PIX  at most one PCIe switch or bridge between the two\n"
-      "PXB  several, and no host bridge\n"
-      "PHB  a host bridge of a processor (NCCL calls PHB also what is NODE here)\n"
-      "NODE two host bridges of one NUMA node\n"
-      "SYS  the interconnect between NUMA nodes\n";
+      Sentence("PIX  ", "at most one PCIe switch or bridge between the two", width) +
+      Sentence("PXB  ", "several, and no host bridge", width) +
+      Sentence("PHB  ", "a host bridge of a processor (NCCL calls PHB also what is NODE here)",
+               width) +
+      Sentence("NODE ", "two host bridges of one NUMA node", width) +
+      Sentence("SYS  ", "the interconnect between NUMA nodes", width);
   if (HasUnknown(topology)) {
-    text +=
-        "?    not told: two host bridges, and the kernel has no NUMA node for one of them (NODE or "
-        "SYS)\n";
+    text += Sentence("?    ",
+                     "not told: two host bridges, and the kernel has no NUMA node for one of them "
+                     "(NODE or SYS)",
+                     width);
   }
   return text + "\n";
 }
 
-std::string DevicesText(const Topology& topology, bool wide) {
+std::string DevicesText(const Topology& topology, size_t width) {
   Rows rows = {{"NAME", "ADDRESS", "ID", "NUMA", "GROUP", "VERDICT", "DRIVER", "DEVICE"}};
   for (const TopologyDevice& device : topology.devices) {
     rows.push_back({device.name, device.address.ToString(), device.id, Numa(device.numa_node),
                     Numa(device.group), std::string(Name(device.verdict)),
                     device.driver.empty() ? "-" : device.driver, device.model});
   }
-  return FormatTable(std::move(rows), {.width = wide ? 0 : kNarrow}) + "\n";
+  return FormatTable(std::move(rows), {.width = width, .spare = {"ID", "DRIVER", "NUMA"}}) + "\n";
 }
 
-std::string PairsText(const Topology& topology) {
+std::string PairsText(const Topology& topology, size_t width) {
   const bool any_nic =
       std::ranges::count(topology.devices, DeviceKind::kNic, &TopologyDevice::kind) > 0;
   if (!any_nic) return "";
@@ -105,32 +115,33 @@ std::string PairsText(const Topology& topology) {
     text = "GPUs and NICs below one PCIe switch (rails)\n" + FormatTable(std::move(rows));
   }
   if (!alone.empty()) {
-    text +=
-        absl::StrFormat("no NIC below the switch or root port of %s\n", absl::StrJoin(alone, ", "));
+    text += Sentence("", "no NIC below the switch or root port of " + absl::StrJoin(alone, ", "),
+                     width);
   }
   return text.empty() ? text : text + "\n";
 }
 
-std::string BoardsText(const Topology& topology) {
+std::string BoardsText(const Topology& topology, size_t width) {
   std::string text;
   for (const NvlinkBoard& board : topology.boards) {
-    text += absl::StrFormat("NVLink board %s: %d GPUs, %d NVSwitches on PCI\n", board.family,
-                            board.gpus.size(), board.switches.size());
-    for (const std::string& line : WhatItMeans(board)) {
-      text += "  - " + absl::StrJoin(Wrap(line, kNarrow - 4), "\n    ") + "\n";
-    }
+    text += Sentence("",
+                     absl::StrFormat("NVLink board %s: %d GPUs, %d NVSwitches on PCI", board.family,
+                                     board.gpus.size(), board.switches.size()),
+                     width);
+    for (const std::string& line : WhatItMeans(board)) text += Sentence("  - ", line, width);
   }
   return text;
 }
 
 }  // namespace
 
-std::string TopologyText(const Topology& topology, bool wide) {
+std::string TopologyText(const Topology& topology, size_t width) {
   if (topology.devices.empty()) {
     return "This node has no GPU, NVSwitch, network adapter or NVMe drive on PCI.\n";
   }
-  std::string text = MatrixText(topology, wide) + Legend(topology) + DevicesText(topology, wide) +
-                     PairsText(topology) + BoardsText(topology);
+  std::string text = MatrixText(topology, width) + Legend(topology, width) +
+                     DevicesText(topology, width) + PairsText(topology, width) +
+                     BoardsText(topology, width);
   while (text.ends_with("\n\n")) text.pop_back();
   return text;
 }

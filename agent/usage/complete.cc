@@ -15,15 +15,6 @@ struct Position {
   std::optional<OptionRow> open;  // the option whose value stands at the cursor
 };
 
-std::optional<OptionRow> FindOption(const Command* command, std::string_view word) {
-  for (const OptionRow& row : OptionsOf(command)) {
-    const bool is_long = word == absl::StrFormat("--%s", std::string(row.name));
-    const bool is_short = row.letter != '\0' && word == absl::StrFormat("-%c", row.letter);
-    if (is_long || is_short) return row;
-  }
-  return std::nullopt;
-}
-
 bool IsFirstHalf(std::string_view word) {
   const std::string start = std::string(word) + " ";
   return std::ranges::any_of(Commands(),
@@ -132,8 +123,8 @@ Unfinished SplitLine(std::string_view line) {
   const auto is_program = [](const std::string& word) {
     return word == "vfio-agent" || word.ends_with("/vfio-agent");
   };
-  const auto program = std::find_if(words.rbegin(), words.rend(), is_program);
-  unfinished.words.assign(program.base(), words.end());
+  const auto program = std::ranges::find_if(words, is_program);
+  unfinished.words.assign(program == words.end() ? words.begin() : program + 1, words.end());
   return unfinished;
 }
 

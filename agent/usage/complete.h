@@ -14,7 +14,8 @@ struct Unfinished {
   std::vector<std::string> words;  // after the program's name, without the last one
   std::string current;             // the last one; "" behind a blank
 };
-// What stands behind the last word "vfio-agent" (or a path to it) of `line`.
+// What stands behind the first word "vfio-agent" (or a path to it) of `line`: later ones are
+// values.
 Unfinished SplitLine(std::string_view line);
 
 struct Candidate {

@@ -73,8 +73,9 @@ std::vector<Term> OptionTerms(const Rows& rows) {
 std::vector<Term> CommonTerms(const Command* command) {
   std::vector<OptionRow> rows;
   for (const OptionRow& row : CommonOptions()) {
-    const bool hidden =
-        command != nullptr && std::ranges::count(command->options, row.name, &OptionRow::name) > 0;
+    const bool hidden = command != nullptr &&
+                        (LeavesOut(*command, row) ||
+                         std::ranges::count(command->options, row.name, &OptionRow::name) > 0);
     if (!hidden) rows.push_back(row);
   }
   return OptionTerms(rows);
@@ -133,6 +134,12 @@ std::string Synopsis(const Command& command) {
   return text + (argument.least > 0 ? " " + word : " [" + word + "]");
 }
 
+std::string WithHelp(std::string_view fault, const Command* command) {
+  return absl::StrFormat("%s%s see `vfio-agent help%s%s`", std::string(fault),
+                         fault.ends_with('?') ? "" : ";", command == nullptr ? "" : " ",
+                         command == nullptr ? "" : std::string(command->name));
+}
+
 std::string ProgramHelp(size_t width) {
   std::string text = "Usage: vfio-agent COMMAND [OPTION...] [SELECTOR...]\n";
   text += Paragraphs(kPurpose, width);
@@ -143,7 +150,10 @@ std::string ProgramHelp(size_t width) {
     }
   }
   text += Terms("Commands", commands, width);
-  text += Terms("Words", {{"SELECTOR", std::string(kSelectorHelp)}}, width);
+  text += Terms(
+      "Words",
+      {{"SELECTOR", ArgumentHelp(FindCommand("bind")->argument) + " (topology: just the devices)"}},
+      width);
   text += Terms("Options of every command", CommonTerms(nullptr), width);
   text += Paragraphs("The settings are options as well: see `vfio-agent run --help`.", width);
   text += Terms("Examples", ExampleTerms(kOverview), width);
@@ -156,8 +166,8 @@ std::string CommandHelp(const Command& command, size_t width) {
   summary[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(summary[0])));
   text += Paragraphs(summary + ".", width) + Paragraphs(command.manual, width);
   if (!command.argument.kind.empty()) {
-    text += Terms(
-        "Words", {{std::string(command.argument.kind), std::string(command.argument.help)}}, width);
+    text += Terms("Words", {{std::string(command.argument.kind), ArgumentHelp(command.argument)}},
+                  width);
   }
   text += Terms("Options", OptionTerms(command.options), width);
   text += Terms("Options of every command", CommonTerms(&command), width);

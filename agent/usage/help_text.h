@@ -17,6 +17,10 @@ std::string OptionSynopsis(const OptionRow& row);
 // Lines of at most `width` columns; words that are longer stand alone on theirs.
 std::vector<std::string> Wrap(std::string_view text, size_t width);
 
+// A fault of the command line, and where it says more: "...; see `vfio-agent help plan`". Null: the
+// help of the program.
+std::string WithHelp(std::string_view fault, const Command* command);
+
 std::string ProgramHelp(size_t width);
 std::string CommandHelp(const Command& command, size_t width);
 

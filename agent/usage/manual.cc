@@ -107,7 +107,9 @@ std::string CommandSection() {
   for (const Command& command : Commands()) {
     if (!command.hidden) text += CommandEntry(command);
   }
-  return text + ".PP\n.I SELECTOR\n" + Prose("is " + std::string(kSelectorHelp) + ".");
+  return text + ".PP\n.I SELECTOR\n" +
+         Prose("is " + ArgumentHelp(FindCommand("bind")->argument) +
+               " (topology: just the devices).");
 }
 
 std::string OptionSection() {

@@ -45,7 +45,10 @@ std::vector<PodClaim> Without(const std::vector<PodClaim>& before,
 std::vector<int> GivenGroups(const NodeFacts& facts) {
   std::set<int> groups;
   for (const PciDevice& device : facts.devices) {
-    if (device.group && device.driver && IsVfioDriver(*device.driver)) groups.insert(*device.group);
+    if (device.group && IsOnVfio(device)) groups.insert(*device.group);
+  }
+  for (const MdevInstance& mdev : facts.mdev.instances) {
+    if (mdev.group) groups.insert(*mdev.group);
   }
   return {groups.begin(), groups.end()};
 }

@@ -76,6 +76,23 @@ TEST_CASE("mode container offers nothing", "[agent]") {
   CHECK(config->policy.resources.empty());
 }
 
+TEST_CASE("VGPU: mdev has types in the file's order; mode vm-vgpu selects it alone", "[agent]") {
+  const std::string mdev =
+      "mdev: [{parent: [{vendor: '10de'}], types: {nvidia-222: 4, GRID T4-1Q: 0}, spread: numa}]\n";
+  const MdevRule rule{.parents = {{.vendor = uint16_t{0x10de}}},
+                      .types = {{"nvidia-222", 4}, {"GRID T4-1Q", 0}},
+                      .spread = MdevSpread::kNuma};
+  const auto both = ParseConfig(mdev, "c.yaml");
+  REQUIRE(both.ok());
+  CHECK(both->policy.mdev == std::vector<MdevRule>{rule});
+  CHECK(both->policy.resources == DefaultPolicy().resources);
+  const auto vgpu = ParseConfig("mode: vm-vgpu\n" + mdev, "c.yaml");
+  REQUIRE(vgpu.ok());
+  CHECK(vgpu->policy.mdev == both->policy.mdev);
+  CHECK(vgpu->policy.resources.empty());
+  CHECK(ParseConfig("mode: container\n" + mdev, "c.yaml")->policy.mdev.empty());
+}
+
 TEST_CASE("a wrong configuration is told with file, line, column and path", "[agent]") {
   struct Row {
     const char* yaml;
@@ -85,9 +102,9 @@ TEST_CASE("a wrong configuration is told with file, line, column and path", "[ag
       Row{"resourcez: []", "c.yaml:1:1: resourcez: unknown key"},
       Row{"resources:\n  - selekt: []", "c.yaml:2:5: resources[0].selekt: unknown key"},
       Row{"mode: container\nmode: container", "c.yaml:2:1: mode: the key occurs twice"},
-      Row{"mode: vm-vgpu", "not supported by this version"},
       Row{"mode: {fromNodeLabel: x}", "not supported by this version"},
-      Row{"mode: sideways", "c.yaml:1:7: mode: 'sideways': want container or vm-passthrough"},
+      Row{"mode: sideways",
+          "c.yaml:1:7: mode: 'sideways': want container, vm-passthrough or vm-vgpu"},
       Row{"resources: 5", "c.yaml:1:12: resources: want a list"},
       Row{"resources: [{}]", "a resource needs select:"},
       Row{"resources: [{select: [{}]}]", "a selector needs at least one key"},
@@ -97,7 +114,7 @@ TEST_CASE("a wrong configuration is told with file, line, column and path", "[ag
       Row{"resources: [{select: [{group: x}]}]", "want a group number"},
       Row{"resources: [{name: bad name, select: [{vendor: '10de'}]}]", "resource name 'bad name'"},
       Row{"resources: [{domain: UPPER, select: [{vendor: '10de'}]}]", "lower-case DNS name"},
-      Row{"resources: [{select: [{vendor: '10de'}], numa: maybe}]", "want true or false"},
+      Row{"resources: [{select: [{vendor: '10de'}], numa: maybe}]", "want true, false or nearest"},
       Row{"resources: [{select: [{vendor: '10de'}], sriov: {vfs: 0}}]", "at least 1"},
       Row{"resources: [{select: [{vendor: '10de'}], sriov: {vfs: 70000}}]", "at least 1"},
       Row{"resources: [{select: [{vendor: '10de'}], sriov: {vf: 1}}]", "unknown key"},
@@ -108,6 +125,16 @@ TEST_CASE("a wrong configuration is told with file, line, column and path", "[ag
       Row{"resources: [{select: [{vendor: '10de'}]}, {select: [{vendor: '10de'}]}]",
           "selects the same as resources[0]"},
       Row{"aliases: {2330: X}", "want an id such as"}, Row{"aliases: {'10de:2330': -x-}", "name"},
+      Row{"mdev: [{types: {a: 1}}]", "an entry of mdev needs parent:"},
+      Row{"mdev: [{parent: [{vendor: '10de'}]}]", "an entry of mdev needs types:"},
+      Row{"mdev: [{parent: [{vendor: '10de'}], types: [a]}]", "want TYPE: COUNT"},
+      Row{"mdev: [{parent: [{vendor: '10de'}], types: {../x: 1}}]", "want a type's name"},
+      Row{"mdev: [{parent: [{vendor: '10de'}], types: {a: -1}}]", "want a number from 0 to 1024"},
+      Row{"mdev: [{parent: [{vendor: '10de'}], types: {a: 1}, spread: x}]", "want each, round"},
+      Row{"mdev: [{parent: [{vendor: '10de'}], types: {a: 1}, domain: UP}]", "lower-case DNS"},
+      Row{"mdev: [{parent: [{vendor: '10de'}], types: {a: 1}}, {parent: [{vendor: '10de'}], "
+          "types: {b: 1}}]",
+          "the same parent as an earlier entry"},
       Row{"guard: {override: [x]}", "not a PCI address"},
       Row{"bind: {unbindTimeout: soon}",
           "c.yaml:1:23: bind.unbindTimeout: 'soon': want a duration"},

@@ -94,5 +94,18 @@ TEST_CASE("one unit instead of two is a change of the group", "[config]") {
   CHECK_THAT(lines[0], Catch::Contains("change=\"other units\""));
 }
 
+TEST_CASE("a bundle that another one joins changes in each of its groups", "[config]") {
+  const NodeFacts facts =
+      Node({Gpu("0000:17:00.0", 17, "vfio-pci"), Gpu("0000:65:00.0", 65, "vfio-pci")});
+  const auto bundle = [](const std::string& count) {
+    return "resources: [{name: a.b/c, bundle: {members: [{select: [{vendor: \"10de\"}], count: " +
+           count + "}]}}]\n";
+  };
+  const std::vector<std::string> lines = Changes(facts, bundle("1"), bundle("2"));
+  REQUIRE(lines.size() == 2);
+  CHECK_THAT(lines[0], Catch::Contains("group=17"));
+  CHECK_THAT(lines[1], Catch::Contains("group=65"));
+}
+
 }  // namespace
 }  // namespace vfio_agent

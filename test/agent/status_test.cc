@@ -156,5 +156,17 @@ TEST_CASE("an agent is not ready before it has read the node, whatever is regist
   CHECK(book.Newest()->picture.error.empty());
 }
 
+TEST_CASE("a unit of several groups tells all of them", "[agent]") {
+  AgentStatus status = Full();
+  status.node = std::make_shared<NodeStatus>(*status.node);
+  CHECK_FALSE(StatusToJson(status)["resources"][0]["units"][0].contains("groups"));
+  NodeStatus node = *status.node;
+  node.resources[0].units[0].groups = {29, 31};
+  status.node = std::make_shared<NodeStatus>(node);
+  CHECK(StatusToJson(status)["resources"][0]["units"][0]["groups"] == Json({29, 31}));
+  CHECK(FromMessage(ToMessage(status)).node->resources[0].units[0].groups ==
+        std::vector<int>{29, 31});
+}
+
 }  // namespace
 }  // namespace vfio_agent

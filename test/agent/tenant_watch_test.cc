@@ -47,5 +47,20 @@ TEST_CASE("all processes are gone through at the resync, and while one of them i
   CHECK(watch.WantsProcesses(watch.due()));
 }
 
+TEST_CASE("each group of a unit counts: for its siblings, and for what is open", "[agent]") {
+  const OfferedUnit bundle{.id = "a", .group = 1, .groups = {1, 2}};
+  OfferedUnit other{.id = "b", .group = 2};
+  CHECK(HaveSiblings({{.units = {bundle, other}}}, {"a"}));
+  other.group = 3;
+  CHECK_FALSE(HaveSiblings({{.units = {bundle, other}}}, {"a"}));
+  Picture picture;
+  picture.custody.tenancy = Tenancy{.open = {{2, {Holder{.pid = 7}}}}};
+  picture.plan.resources = {{.units = {{.id = "a", .group = 1, .groups = {1, 2}}}}};
+  picture.plan.resources[0].units[0].state = UnitState::kUnhealthy;
+  CHECK(WhatIsOpen(picture, {}) == Open::kProcesses);
+  picture.plan.resources[0].units[0].groups.clear();
+  CHECK(WhatIsOpen(picture, {}) == Open::kNothing);
+}
+
 }  // namespace
 }  // namespace vfio_agent

@@ -24,6 +24,11 @@ TEST_CASE("a line is what follows the program's name, up to the cursor", "[usage
   CHECK(SplitLine("vfio-agent plan ").current.empty());
   CHECK(SplitLine("vfio-agent plan ").words == Words{"plan"});
   CHECK(SplitLine("").words.empty());
+  // Values may be called like the program.
+  CHECK(SplitLine("vfio-agent plan --root /tmp/vfio-agent ").words ==
+        Words{"plan", "--root", "/tmp/vfio-agent"});
+  CHECK(WordsAt("vfio-agent bind --state-dir /var/lib/vfio-agent --unb") ==
+        Words{"--unbind-timeout"});
 }
 
 TEST_CASE("commands are completed, of two words one at a time", "[usage]") {

@@ -41,6 +41,20 @@ TEST_CASE("the help of a command has its options, their defaults, examples and e
                  Catch::Contains("(VFIO_AGENT_UNBIND_TIMEOUT)"));
 }
 
+TEST_CASE("a selector means whole groups, but of topology just the devices", "[usage]") {
+  for (const char* command : {"bind", "release", "explain", "kubevirt"}) {
+    CAPTURE(command);
+    CHECK_THAT(CommandHelp(*FindCommand(command), 1000), Catch::Contains("the whole groups"));
+  }
+  const std::string topology = CommandHelp(*FindCommand("topology"), 1000);
+  CHECK_THAT(topology,
+             Catch::Contains("just the devices that it names") && !Catch::Contains("whole groups"));
+  for (const std::string& text : {ProgramHelp(1000), ManualPage()}) {
+    CHECK_THAT(absl::StrReplaceAll(text, {{"\n", " "}}),
+               Catch::Contains("whole groups that it touches (topology: just the devices)"));
+  }
+}
+
 TEST_CASE("help fits the terminal", "[usage]") {
   const size_t width = GENERATE(size_t{80}, size_t{100});
   CAPTURE(width);

@@ -28,7 +28,13 @@ TEST_CASE("what is misspelt ends with 2, and with a suggestion on standard error
           "list: 'grups' is none of devices|groups|resources; did you mean "
           "'groups'?"},
       Row{{"bind", "--all"}, "bind has no option '--all'"},
-      Row{{"--all", "list"}, "--all is an option of list: it stands behind that word"});
+      Row{{"--all", "list"}, "--all is an option of list: it stands behind that word"},
+      Row{{"config", "check", "-o", "json"}, "config check has no option '--output'"},
+      Row{{"-o", "json", "health"}, "health has no option '--output'"},
+      Row{{"completion", "bash", "--output=json"}, "completion has no option '--output'"},
+      Row{{"help", "plan", "-o", "yaml"}, "help has no option '--output'"},
+      Row{{"-w", "list"}, "-w is an option of list: it stands behind that word"},
+      Row{{"help", "config", "chek"}, "did you mean 'config check'? see `vfio-agent help`"});
   CAPTURE(row.words);
   const ProgramResult result = RunAgent(row.words);
   CHECK(result.exit_code == 2);

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "agent/command_table.h"
+#include "agent/usage/help_text.h"
 
 namespace vfio_agent {
 namespace {
@@ -74,6 +75,18 @@ TEST_CASE("a setting takes each of the words that its row lists, and tells what 
     }
     if (!ChoicesOf(row.value).empty()) CHECK_FALSE(row.set(settings, "spoons").ok());
   }
+}
+
+TEST_CASE("a command whose answer has one form only has no option for it", "[usage]") {
+  for (const Command& command : Commands()) {
+    CAPTURE(std::string(command.name));
+    const std::vector<OptionRow> options = OptionsOf(&command);
+    CHECK(std::ranges::count(options, "output", &OptionRow::name) == (command.one_form ? 0 : 1));
+    const bool in_help = CommandHelp(command, 100).find("--output ") != std::string::npos;
+    CHECK(in_help != command.one_form);
+  }
+  CHECK(FindCommand("help")->one_form);
+  CHECK_FALSE(FindCommand("config show")->one_form);
 }
 
 TEST_CASE("an option of a command hides the common one of that name", "[usage]") {

@@ -2,6 +2,7 @@
 #include <csignal>
 
 #include "absl/strings/str_split.h"
+#include "agent/listing/screen.h"
 #include "test/agent/node.h"
 #include "test/command_line/beside.h"
 
@@ -73,6 +74,20 @@ TEST_CASE("a list has the colours of a terminal and fits it", "[list]") {
   for (const std::string& line : LinesOf(Plain(output))) CHECK(line.size() <= 80);
 }
 
+TEST_CASE("a topology fits the terminal as a list does", "[list]") {
+  const auto columns = GENERATE(as<unsigned short>{}, 60, 120);
+  const Node node("hgx-8gpu");
+  Beside topology(node.With({"topology"}), {.columns = columns});
+  REQUIRE(topology.WaitForEnd() == 0);
+  size_t longest = 0;
+  for (const std::string& line : LinesOf(topology.Output())) {
+    CAPTURE(line);
+    CHECK(line.size() <= columns);
+    longest = std::max(longest, line.size());
+  }
+  CHECK(longest > columns - 20u);
+}
+
 TEST_CASE("a terminal that does not say how wide it is gets 100 columns", "[list]") {
   const Node node("hgx-8gpu");
   Beside list(node.With({"list"}), {.columns = 0});
@@ -112,6 +127,21 @@ TEST_CASE("a watched list that does not fit the terminal tells how much is missi
   CHECK(watch.WaitFor(" more lines\x1b[K\n\x1b[J"));
   const size_t lines = LinesOf(watch.Output()).size();
   CHECK(lines <= 10);
+}
+
+TEST_CASE("a watched list that is wider than the terminal does not run off it", "[list]") {
+  const Node node("hgx-8gpu");
+  constexpr size_t kRows = 12, kColumns = 60;
+  Beside watch(node.With({"list", "-o", "wide", "--watch"}), {.columns = kColumns, .rows = kRows});
+  REQUIRE(watch.WaitFor("\x1b[J"));
+  const std::string output = watch.Output();
+  CAPTURE(output);
+  size_t rows = 1;  // of the cursor
+  for (const std::string& line : LinesOf(output.substr(0, output.find("\x1b[J")))) {
+    rows += RowsOf(line.substr(0, line.find("\x1b[K")), kColumns);
+  }
+  CHECK(rows <= kRows);
+  CHECK(output.find(" more lines") != std::string::npos);
 }
 
 TEST_CASE("a watched list on a pipe tells the lines that are gone and new", "[list]") {

@@ -234,5 +234,30 @@ TEST_CASE("R25: a unit that changes its resource is in one list at a time", "[de
   CHECK(removed.offers[1].units[0].healthy);
 }
 
+TEST_CASE("a bundle is offered with the members and nodes of all its groups", "[deviceplugin]") {
+  Node node;
+  Unit& unit = node.plan.resources[0].units[1];
+  unit.groups = {29, 30};
+  unit.addresses.push_back(At("0000:91:00.0"));
+  unit.pairs = {{At("0000:11:00.0"), At("0000:91:00.0")}};
+  node.plan.resources[0].units.erase(node.plan.resources[0].units.begin());
+  node.plan.resources[0].partitions = {{"0000:11:00.0"}};
+  node.plan.resources[0].only_partitions = true;
+  node.plan.resources[0].partitions_fault = "a fault";
+  const std::vector<Offer> offers = node.Offers({});
+  REQUIRE(offers.size() == 1);
+  CHECK(offers[0].partitions == node.plan.resources[0].partitions);
+  CHECK(offers[0].only_partitions);
+  CHECK(offers[0].partitions_fault == "a fault");
+  REQUIRE(offers[0].units.size() == 1);
+  const OfferedUnit& offered = offers[0].units[0];
+  CHECK(GroupsOf(offered) == std::vector<int>{29, 30});
+  CHECK(offered.members ==
+        std::vector<std::string>{"0000:11:00.0", "0000:11:00.1", "0000:91:00.0"});
+  CHECK(offered.nodes ==
+        std::vector<std::string>{"/dev/vfio/vfio", "/dev/vfio/29", "/dev/vfio/30"});
+  CHECK(offered.pairs == std::vector<std::string>{"0000:11:00.0=0000:91:00.0"});
+}
+
 }  // namespace
 }  // namespace vfio_agent

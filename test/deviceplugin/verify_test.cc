@@ -1,5 +1,7 @@
 #include "deviceplugin/verify.h"
 
+#include <filesystem>
+
 #include "catch2/catch.hpp"
 #include "test/deviceplugin/support.h"
 
@@ -61,6 +63,17 @@ TEST_CASE("R38: whatever has changed since fails with its name", "[deviceplugin]
     CHECK(Verify(node) ==
           "0000:11:00.0: node-missing: the device node /dev/vfio/devices/vfio0 is missing");
   }
+}
+
+TEST_CASE("R38: a driver that has made a vfio device is one of vfio's, whatever its name",
+          "[deviceplugin]") {
+  UnitTree node;
+  node.Add(Gpu());
+  node.SetDriver("0000:11:00.0", "acme-guests");
+  CHECK(Verify(node) == "0000:11:00.0: driver-changed: 0000:11:00.0 is bound to acme-guests");
+  std::filesystem::create_directories(node.tree().root() +
+                                      "/sys/bus/pci/devices/0000:11:00.0/vfio-dev/vfio0");
+  CHECK(Verify(node).empty());
 }
 
 TEST_CASE("R38: the device itself is gone", "[deviceplugin]") {

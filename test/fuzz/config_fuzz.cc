@@ -70,6 +70,14 @@ void Check(const std::string& text) {
   Require(config->passthrough || config->policy.resources.empty(),
           "nothing is offered to guests unless the mode is theirs");
   for (const ResourceRule& rule : config->policy.resources) CheckRule(rule);
+  for (const MdevRule& rule : config->policy.mdev) {
+    Require(!rule.parents.empty() && !rule.types.empty(), "mediated devices have parent and type");
+    CheckSelectors(rule.parents);
+    for (const MdevCount& wanted : rule.types) {
+      Require(wanted.count >= 0 && wanted.count <= 1024, "a count has bounds");
+      Require(wanted.type.find('/') == std::string::npos, "a type is no path", wanted.type);
+    }
+  }
   for (const auto& [id, model] : config->policy.aliases) {
     Require(id.size() == 9 && id[4] == ':', "an alias is of an id", id);
     Require(CheckResourceName("nvidia.com/" + model).ok(), "an alias is a good name", model);

@@ -164,14 +164,18 @@ TEST_CASE("R30: a unit needs its group's node and the container's, whatever cdev
   CHECK(board.Units()[0].reason == "node-missing: /dev/vfio/vfio is not there");
 }
 
-TEST_CASE("a kernel without group nodes serves by cdevs and /dev/iommu alone", "[iommu]") {
+TEST_CASE("a kernel without group nodes serves by cdevs and /dev/iommu alone, where configured",
+          "[iommu]") {
   Board board;
   board.facts.vfio_nodes = {"devices/vfio0", "devices/vfio1"};
   Find(board.facts, "0000:3b:00.0").vfio_cdev = "vfio0";
   Find(board.facts, "0000:5e:00.0").vfio_cdev = "vfio1";
+  board.policy.iommufd = true;
   CHECK(board.Units()[0].state == UnitState::kUnhealthy);
   board.facts.iommu_node = true;
   CHECK(board.Units()[0].state == UnitState::kReady);
+  board.policy.iommufd = false;  // nobody would give the guest /dev/iommu
+  CHECK(board.Units()[0].state == UnitState::kUnhealthy);
 }
 
 // A grant of the unit 0000:3b:00.0, one second after the epoch.

@@ -59,17 +59,19 @@ make_twice() {
 field() { dpkg-deb -f "$package" "$1"; }
 
 check_fields() {
-  local name
+  local name found
   [[ vfio-agent\ $(field Version) == "$("$build/vfio-agent" --version)" ]] || fail "Version: $(field Version)"
   for name in libc6 libpci3 libudev1 pci.ids; do
     [[ $(field Depends) =~ (^|, )$name( |,|$) ]] || fail "Depends: $(field Depends)"
   done
   [[ $(field Depends) != *libstdc++* ]] || fail "Depends: $(field Depends)"
   # Whatever the sources open by name.
+  found=$(grep -rhoE 'dlopen\("[^"]+"' "$source_dir"/{sysfs,agent,deviceplugin,iommu} | cut -d'"' -f2) ||
+    fail "no library that the sources open by name is found"
   while read -r name; do
     name=$(dpkg-query -S "*/$name" | cut -d: -f1 | head -n 1)
     [[ $(field Recommends) =~ (^|, )$name(,|$) ]] || fail "Recommends: $(field Recommends), and not $name"
-  done < <(grep -rhoE 'dlopen\("[^"]+"' "$source_dir"/{sysfs,agent,deviceplugin,iommu} | cut -d'"' -f2)
+  done <<<"$found"
   [[ $(dpkg-deb --info "$package" conffiles) == /etc/vfio-agent/config.yaml ]] || fail "conffiles"
   [[ -z $(dpkg-deb -c "$package" | awk '$2 != "root/root"') ]] || fail "files that are not root's"
   ok "fields: $(field Depends)"
@@ -111,11 +113,9 @@ check_install() {
   [[ -z $(find "$root/etc/systemd" -lname '*vfio-agent*' 2>/dev/null) ]] || fail "it is enabled by itself"
   local name papers
   papers=(man/man8/vfio-agent.8.gz
-    doc/vfio-agent/{copyright,changelog.gz,sbom.spdx.json,OPERATING.md,config.example.yaml})
-  if in_root vfio-agent --help | grep -q '^  completion '; then
-    papers+=(bash-completion/completions/vfio-agent zsh/vendor-completions/_vfio-agent
-      fish/vendor_completions.d/vfio-agent.fish)
-  fi
+    doc/vfio-agent/{copyright,changelog.gz,sbom.spdx.json,OPERATING.md,config.example.yaml}
+    bash-completion/completions/vfio-agent zsh/vendor-completions/_vfio-agent
+    fish/vendor_completions.d/vfio-agent.fish)
   for name in "${papers[@]}"; do
     [[ -s $root/usr/share/$name ]] || fail "/usr/share/$name is not there"
   done
@@ -123,7 +123,10 @@ check_install() {
 }
 
 check_unit() {
-  command -v systemd-analyze >/dev/null || return 0
+  command -v systemd-analyze >/dev/null || {
+    echo "not tried: systemd-analyze (package systemd) is missing"
+    return 0
+  }
   systemd-analyze verify --man=no --recursive-errors=no --root="$root" vfio-agent.service >"$work/verify" 2>&1 ||
     fail "systemd-analyze verify: $(cat "$work/verify")"
   [[ ! -s $work/verify ]] || fail "systemd-analyze verify: $(cat "$work/verify")"

@@ -54,6 +54,13 @@ expect '1\.2\.3\+1\.g[0-9a-f]{12}\.dirty' "$work/repository"
 mkdir "$work/repository/sub"
 expect '0\.1\.0' "$work/repository/sub"
 expect '2\.0\.0~rc1' "$work/repository" '2.0.0~rc1'
+# What `git describe` says may be given, as the Dockerfile's head has it.
+expect '0\.1\.0\+ge572042' "$work/repository" e572042
+expect '0\.1\.0\+g4fb245f01234\.dirty' "$work/plain" 4fb245f01234.dirty
+expect '1\.2\.3\+5\.g0123456789ab' "$work/plain" 1.2.3-5-g0123456789ab
+expect '1\.2\.3\+5\.g0123456789ab\.dirty' "$work/plain" v1.2.3-5-g0123456789ab.dirty
+expect '1\.2\.3\+dirty' "$work/plain" v1.2.3.dirty
+expect '0\.1\.0\+g0123456789ab\.dirty' "$work/plain" 0.1.0+g0123456789ab.dirty
 expect ".*'x;y\"' is no version.*" "$work/repository" 'x;y"'
 # The same text leaves the file alone, so nothing is compiled.
 write "$work/plain" '' >/dev/null

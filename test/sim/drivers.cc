@@ -77,6 +77,7 @@ void Kernel::Attach(const DevicePtr& device, const std::string& name) {
     for (const auto& [attribute, text] : device->facts.attributes) {
       if (MadeByDriver(attribute)) vfs_.Text(device->path + "/" + attribute, text);
     }
+    ShowMdevTypes(device);
   }
   changed_.notify_all();
 }
@@ -87,6 +88,7 @@ void Kernel::Detach(const DevicePtr& device) {
   vfs_.Remove(device->path + "/driver");
   vfs_.Remove(DriverPath(name) + "/" + device->facts.address);
   if (drivers_.at(name).vfio) RemoveVfioFiles(device);
+  HideMdevTypes(device);
   for (const auto& entry : device->facts.attributes) {
     if (MadeByDriver(entry.first)) {
       vfs_.Remove(device->path + "/" + entry.first.substr(0, entry.first.find('/')));

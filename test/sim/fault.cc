@@ -32,8 +32,9 @@ int Errno(const YAML::Node& node) {
 }
 
 void CheckOp(const YAML::Node& node) {
-  static const std::set<std::string> kOperations = {
-      "unbind", "bind", "probe", "override", "vfs", "drivers_probe", "remove", "d3cold", "node"};
+  static const std::set<std::string> kOperations = {"unbind", "bind",          "probe",  "override",
+                                                    "vfs",    "drivers_probe", "remove", "d3cold",
+                                                    "node",   "create"};
   const std::string op = node.as<std::string>();
   if (!kOperations.contains(op) && !op.starts_with("read:"))
     throw YamlError(node, "no operation " + op);

@@ -16,8 +16,8 @@ namespace vfio_agent::sim {
 
 struct Fault {
   std::string device;  // address; "*" for all
-  // unbind, bind, override, vfs, remove: a write; drivers_probe: the write to that file; probe: a
-  // driver's own probe, whose failure that write does not tell; read:<attribute>
+  // unbind, bind, override, vfs, create (mdev), remove: a write; drivers_probe: the write to that
+  // file; probe: a driver's own probe, whose failure that write does not tell; read:<attribute>
   std::string op;
   int count = -1;  // how often it still happens; -1: always
 

@@ -72,10 +72,11 @@ int Kernel::FreeGroupNumber() const {
 void Kernel::ShowGroupNode(int number) {
   const auto group = groups_.find(number);
   const bool noiommu = group != groups_.end() && group->second.facts.name == kNoIommuName;
-  const bool wanted =
-      group != groups_.end() &&
-      std::any_of(group->second.members.begin(), group->second.members.end(),
-                  [&](const std::string& address) { return Find(address)->vfio_index >= 0; });
+  const bool wanted = group != groups_.end() &&
+                      std::any_of(group->second.members.begin(), group->second.members.end(),
+                                  [&](const std::string& member) {
+                                    return mdevs_.contains(member) || Find(member)->vfio_index >= 0;
+                                  });
   const std::string name = absl::StrFormat("%s%d", noiommu ? "noiommu-" : "", number);
   const std::string below = "sys/devices/virtual/vfio/" + name;
   if (wanted) {

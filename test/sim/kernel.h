@@ -48,6 +48,13 @@ struct Group {
   std::set<int> holders;          // pids that have the group's devices open
 };
 
+// A mediated device.
+struct Mdev {
+  std::string parent;  // address
+  std::string type;
+  int group = 0;
+};
+
 // One write, for ".log".
 struct LogEntry {
   std::string path;
@@ -160,6 +167,16 @@ class Kernel {
   std::string VfAddress(const Device& physical, int index) const;
   void ShowPhysfnLinks(const DevicePtr& device);
 
+  // mdev.cc
+  void ShowMdevTypes(const DevicePtr& device);
+  void HideMdevTypes(const DevicePtr& device);
+  int AvailableMdevs(const std::string& parent, const std::string& type);
+  int StoreMdevCreate(const DevicePtr& device, const std::string& type, std::string_view text,
+                      Call& call);
+  int StoreMdevRemove(const std::string& uuid, std::string_view text, Call& call);
+  void ShowMdev(const std::string& uuid);
+  void HideMdev(const std::string& uuid);
+
   // node_files.cc
   void ShowNode();
   void ShowBus();
@@ -186,6 +203,7 @@ class Kernel {
   std::map<std::string, Driver> drivers_;                     // the loaded ones
   std::vector<std::string> driver_order_;                     // as they were loaded
   std::map<int, Group> groups_;
+  std::map<std::string, Mdev, std::less<>> mdevs_;  // by uuid
   std::set<int> vfio_indices_;
   std::map<int, MachineProcess> processes_;
   std::vector<LogEntry> log_;

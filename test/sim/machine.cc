@@ -23,7 +23,7 @@ constexpr char kDeviceKeys[] =
     "bridge_secondary sriov_totalvfs sriov_numvfs sriov_offset sriov_stride "
     "sriov_vf_device sriov_vf_driver physfn driver_override reset_method power_state "
     "d3cold_allowed removable boot_vga bar1_bytes present attributes config config_size "
-    "pci_bridge";
+    "pci_bridge mdev_types";
 constexpr char kTopKeys[] =
     "name source machine host provenance notes device_count devices inferred_iommu_groups "
     "groups numa_nodes processes files links absent drivers module_aliases faults";
@@ -127,6 +127,15 @@ MachineDevice ReadDevice(const YAML::Node& node) {
   device.bar1_bytes = node["bar1_bytes"].as<uint64_t>(0);
   device.present = node["present"].as<bool>(true);
   device.attributes = TextMap(node["attributes"]);
+  if (Given(node["mdev_types"])) {
+    for (const auto& item : node["mdev_types"]) {
+      OnlyKeys(item.second, "name api instances");
+      device.mdev_types[item.first.as<std::string>()] = {
+          .name = Text(item.second["name"]),
+          .api = Text(item.second["api"], "vfio-pci"),
+          .instances = item.second["instances"].as<int>(0)};
+    }
+  }
   return device;
 }
 

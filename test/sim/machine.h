@@ -22,6 +22,13 @@ enum class AcsFact { kNone, kUnknown, kGiven };
 // How much of config space answers, and how.
 enum class ConfigKind { kWhole, kHeader, kOneByte, kAllOnes };
 
+// One entry of `mdev_types`.
+struct MachineMdevType {
+  std::string name;
+  std::string api = "vfio-pci";
+  int instances = 0;  // at most, while no instance of another type is on the device
+};
+
 struct MachineDevice {
   std::string address;
   uint16_t vendor = 0;
@@ -58,8 +65,9 @@ struct MachineDevice {
   std::string removable;  // "external" below a Thunderbolt port; empty: no such attribute
   std::optional<bool> boot_vga;
   uint64_t bar1_bytes = 0;
-  bool present = true;                            // false: plugged in later, by ".control add"
-  std::map<std::string, std::string> attributes;  // further files below the device directory
+  bool present = true;                                // false: plugged in later, by ".control add"
+  std::map<std::string, std::string> attributes;      // further files below the device directory
+  std::map<std::string, MachineMdevType> mdev_types;  // by id, while the boot driver has it
 };
 
 struct MachineGroup {

@@ -61,6 +61,14 @@ TEST_CASE("a B200's NVSwitches are no PCI functions, and P100 modules have none"
   CHECK_THAT(Meaning(boards[1]), Catch::Contains("SW_MNG"));
 }
 
+TEST_CASE("V100 modules that are joined without switches", "[topology]") {
+  const char* const gpu = GENERATE("10de:1db1", "10de:1db5", "10de:1df5");
+  CAPTURE(gpu);
+  const auto boards = FindNvlinkBoards(Node({Function("0000:1b:00.0", 1, "", gpu, 0x030200)}));
+  REQUIRE(boards.size() == 1);
+  CHECK(boards.front().family == "V100 SXM2");
+}
+
 TEST_CASE("a PCIe card is no module, and no VF is either", "[topology]") {
   CHECK_FALSE(IsNvlinkModule(Function("0000:1b:00.0", 1, "", "10de:2331", 0x030200)));
   CHECK_FALSE(IsNvlinkModule(Function("0000:1b:00.0", 1, "", "1002:2330", 0x030200)));

@@ -1,0 +1,50 @@
+// Mediated devices in planning: which are made, which are offered, which are ours to remove. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "iommu/planning.h"
+#include "iommu/release.h"
+
+namespace vfio_agent {
+
+// The uuid of the index-th instance of `type` on `parent`: always the same, and made up of nothing
+// else, so that pods find theirs again after a reboot and no journal has to say what is ours.
+// A UUID of version 8 (RFC 9562): domain, bus and function can be read from it.
+std::string MdevUuid(const PciAddress& parent, std::string_view type, int index);
+
+// The first of those on its parent that `taken` has not.
+std::string FreeMdevUuid(const PciAddress& parent, std::string_view type,
+                         const std::vector<std::string>& taken);
+
+// True for an instance with a uuid that this program gives: only these are ever removed.
+bool IsOwnMdev(const MdevInstance& mdev);
+
+// "GRID T4-1Q" -> "GRID_T4-1Q", as NVIDIA's plugin does it: each run of white space to one '_',
+// case and hyphens kept. What the kubelet would reject is mended as in ModelResourceName().
+std::string MdevTypeResourceName(std::string_view type);
+
+// "MDEV_PCI_RESOURCE_NVIDIA_COM_GRID_T4-1Q": KubeVirt's variable for uuids.
+std::string MdevVariable(std::string_view resource);
+
+// The entry of `mdev:` that has `device` for a parent, or null. Such a device is no resource
+// itself: it stays with its driver.
+const MdevRule* FindMdevRule(const Policy& policy, const PciDevice& device);
+
+// Adds to a finished plan what the entries of `mdev:` ask for: the steps and the verdict of the
+// parents' groups, and resources with a unit for each instance. Never more than the kernel says it
+// has room for.
+void PlanMdevs(const Context& context, Plan& plan);
+
+// To remove this program's instances on the parents among `wanted`; one for each, by its group.
+// What a pod or a process has is refused (`held`). Needs custody.inquiry.
+std::vector<GroupRelease> PlanMdevRelease(const NodeFacts& facts, const Custody& custody,
+                                          const std::vector<PciAddress>& wanted);
+
+// Parents that have an instance of ours.
+std::vector<PciAddress> ParentsOfOwnMdevs(const NodeFacts& facts);
+
+}  // namespace vfio_agent

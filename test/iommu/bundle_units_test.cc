@@ -1,0 +1,119 @@
+// Units of bundles: their states, who has them, and sets of units that are given together.
+#include <catch2/catch.hpp>
+
+#include "test/iommu/bundle_nodes.h"
+
+namespace vfio_agent {
+namespace {
+
+TEST_CASE("one part that is refused refuses the unit for its reason, and no other", "[iommu]") {
+  NodeFacts facts = SmallBoard();
+  facts.devices.push_back(Nvme("0000:43:00.0", 23));
+  const Plan plan = PlanOf(facts, Bundled({Gpus(2), Nics(2)}));
+  CHECK(Units(plan) == "11+21+12+22 ready\n31+41+32+42 refused\n");
+  CHECK(plan.resources[0].units[1].reason.starts_with("foreign-member: 0000:43:00.0"));
+}
+
+TEST_CASE("a unit is as bad as the worst of its parts", "[iommu]") {
+  NodeFacts facts = SmallBoard();
+  Policy policy = Bundled({Gpus(4), Nvswitches()});
+  facts.vfio_nodes.erase("2");
+  CHECK(Units(PlanOf(facts, policy)).ends_with("unhealthy\n"));
+  Find(facts, "0000:21:00.0").driver = "nvidia";
+  const Plan plan = PlanOf(facts, policy);
+  CHECK(Units(plan).ends_with("to-bind\n"));
+  CHECK(plan.resources[0].units[0].reason == "waits to be bound");
+}
+
+TEST_CASE("the pod that has a bundle has all of its groups", "[iommu]") {
+  Custody custody{.tenancy = Tenancy{}};
+  custody.tenancy->claims.list = {{"team", "vm", "compute", kBundleName, "0000:11:00.0"}};
+  custody.tenancy->open = {{20, {}}, {13, {Holder{.pid = 7}}}};
+  const Policy policy = Bundled({Gpus(2), Nics(2)});
+  // Group 13 is the other unit's, and open: no pod has that.
+  CHECK(Units(PlanOf(SmallBoard(), policy, custody)) ==
+        "11+21+12+22 held\n31+41+32+42 unhealthy\n");
+  custody.tenancy->claims.list.clear();
+  custody.tenancy->open.clear();
+  custody.tenancy->grants = {{.resource = kBundleName, .unit = "0000:31:00.0", .group = 12}};
+  CHECK(Units(PlanOf(SmallBoard(), policy, custody)) == "11+21+12+22 ready\n31+41+32+42 held\n");
+}
+
+TEST_CASE("nothing is written to any group of a bundle that a pod has", "[iommu]") {
+  NodeFacts facts = SmallBoard();
+  Find(facts, "0000:22:00.0").driver = "mlx5_core";
+  Custody custody = Asked(TakenFrom({{"0000:22:00.0", "mlx5_core"}}));
+  custody.inquiry->claims.list = {{"team", "vm", "compute", kBundleName, "0000:11:00.0"}};
+  const Policy policy = Bundled({Gpus(2), Nics(2)});
+  const Plan plan = PlanOf(facts, policy, custody);
+  CHECK(Codes(plan.refusals) == "held");
+  CHECK(GroupOf(plan, 21).verdict == Verdict::kRefused);
+  custody.inquiry->claims.list[0].unit = "0000:31:00.0";
+  CHECK(GroupOf(PlanOf(facts, policy, custody), 21).verdict == Verdict::kBind);
+  PodClaims claims = custody.inquiry->claims;
+  ClaimParts(PartsOf(plan.resources), claims);
+  REQUIRE(claims.list.size() == 4);
+  CHECK(claims.list[3].unit == "0000:42:00.0");
+}
+
+TEST_CASE("a bundle of which a pod has a part, by an earlier configuration, is withheld",
+          "[iommu]") {
+  Custody custody{.tenancy = Tenancy{}};
+  custody.tenancy->claims.list = {{"team", "vm", "compute", "nvidia.com/nic", "0000:22:00.0"}};
+  CHECK(Units(PlanOf(SmallBoard(), Bundled({Gpus(2), Nics(2)}), custody)) ==
+        "11+21+12+22 withheld\n31+41+32+42 ready\n");
+}
+
+TEST_CASE("a bundle by device has an id for each, and is given whole only", "[iommu]") {
+  NodeFacts facts = SmallBoard();
+  Policy policy = Bundled({Gpus(1), Nics(1, true)});
+  policy.resources[0].bundle_by_device = true;
+  const Resource resource = PlanOf(facts, policy).resources.at(0);
+  CHECK(resource.units.size() == 8);
+  CHECK(resource.only_partitions);
+  REQUIRE(resource.partitions.size() == 4);
+  CHECK(resource.partitions[1] == std::vector<std::string>{"0000:21:00.0", "0000:22:00.0"});
+  CHECK(resource.units[0].groups.empty());
+  CHECK(resource.units[0].pairs.size() == 1);
+  CHECK(resource.units[1].pairs.empty());
+}
+
+TEST_CASE("a part by device is withheld while another of its bundle is not ready", "[iommu]") {
+  NodeFacts facts = SmallBoard();
+  facts.vfio_nodes.erase("20");
+  Policy policy = Bundled({Gpus(1), Nics(1, true)});
+  policy.resources[0].bundle_by_device = true;
+  const Plan plan = PlanOf(facts, policy);
+  CHECK(Units(plan).starts_with("11 withheld\n12 unhealthy\n21 ready\n22 ready\n"));
+  CHECK(plan.resources[0].units[0].reason ==
+        "group-split: 0000:12:00.0, of the same bundle, is unhealthy: node-missing: /dev/vfio/20 "
+        "is not there");
+}
+
+TEST_CASE("without an IOMMU a bundle is refused for that", "[iommu]") {
+  const Plan plan =
+      PlanOf(NodeWithoutIommu(SmallBoard().devices), Bundled({Gpus(4), Nvswitches()}));
+  CHECK(Units(plan) == "11+21+31+41+02+03 refused\n");
+  CHECK(plan.resources[0].units[0].reason.starts_with("iommu-off"));
+  CHECK(GroupsOf(plan.resources[0].units[0]).empty());
+}
+
+TEST_CASE("partitions are addresses or numbers in the order of addresses", "[iommu]") {
+  Policy policy{.resources = {{.name = kBundleName,
+                               .select = Gpus(0).select,
+                               .partitions = {{"1", "0"}, {"0000:31:00.0", "0000:41:00.0"}}}}};
+  Resource resource = PlanOf(SmallBoard(), policy).resources.at(0);
+  CHECK(resource.partitions ==
+        std::vector<std::vector<std::string>>{{"0000:11:00.0", "0000:21:00.0"},
+                                              {"0000:31:00.0", "0000:41:00.0"}});
+  CHECK_FALSE(resource.only_partitions);
+  CHECK(resource.partitions_fault.empty());
+  policy.resources[0].partitions.push_back({"2", "4"});
+  resource = PlanOf(SmallBoard(), policy).resources.at(0);
+  CHECK(resource.partitions.empty());
+  CHECK(resource.partitions_fault ==
+        "the table of partitions names 4, and the resource has 4 units without it");
+}
+
+}  // namespace
+}  // namespace vfio_agent

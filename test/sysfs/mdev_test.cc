@@ -1,0 +1,97 @@
+#include "sysfs/mdev.h"
+
+#include <catch2/catch.hpp>
+
+#include "absl/strings/str_format.h"
+#include "test/support/facts.h"
+#include "test/support/fake_tree.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr char kParent[] = "0000:3b:00.0";
+constexpr char kUuid[] = "83b8f4f2-509f-382f-3c1e-e6bfe0fa1001";
+
+void AddType(FakeTree& fake, const std::string& id, const std::string& name,
+             const std::string& available, const std::string& api = "vfio-pci") {
+  const std::string dir = "mdev_supported_types/" + id + "/";
+  if (!name.empty()) fake.Write(FakeTree::Of(kParent, dir + "name"), name + "\n");
+  fake.Write(FakeTree::Of(kParent, dir + "available_instances"), available + "\n");
+  fake.Write(FakeTree::Of(kParent, dir + "device_api"), api + "\n");
+}
+
+void AddParent(FakeTree& fake) {
+  fake.Add({.address = kParent, .driver = "nvidia", .group = 5});
+  fake.Link("sys/class/mdev_bus/0000:3b:00.0", "../../bus/pci/devices/0000:3b:00.0");
+}
+
+void AddInstance(FakeTree& fake, const std::string& uuid) {
+  const std::string dir = FakeTree::Of(kParent, uuid) + "/";
+  fake.Write(dir + "remove", "");
+  fake.Link(dir + "mdev_type", "../mdev_supported_types/nvidia-222");
+  fake.Link(dir + "iommu_group", "../../../../kernel/iommu_groups/40");
+  fake.Link(dir + "driver", "../../../../bus/mdev/drivers/nvidia-vgpu-vfio");
+  fake.Link("sys/bus/mdev/devices/" + uuid, "../../../devices/pci0000:3b/0000:3b:00.0/" + uuid);
+}
+
+TEST_CASE("types of a parent come with name and room; those of other buses do not", "[sysfs]") {
+  FakeTree fake;
+  AddParent(fake);
+  AddType(fake, "nvidia-222", "GRID T4-1Q", "16");
+  AddType(fake, "nvidia-225", "", "nonsense");
+  AddType(fake, "i915-9", "other", "1", "vfio-ccw");
+  const MdevFacts facts = ReadMdevFacts(fake.Open());
+  REQUIRE(facts.parents.size() == 1);
+  CHECK(facts.parents[0] ==
+        MdevParent{At(kParent),
+                   {{"nvidia-222", "GRID T4-1Q", 16}, {"nvidia-225", "", std::nullopt}}});
+  CHECK(FindMdevType(facts.parents[0], "nvidia-222") == &facts.parents[0].types[0]);
+  CHECK(FindMdevType(facts.parents[0], "GRID T4-1Q") == &facts.parents[0].types[0]);
+  CHECK(FindMdevType(facts.parents[0], "GRID T4-2Q") == nullptr);
+}
+
+TEST_CASE("an instance knows its parent, type, group and driver", "[sysfs]") {
+  FakeTree fake;
+  AddParent(fake);
+  AddType(fake, "nvidia-222", "GRID T4-1Q", "15");
+  AddInstance(fake, kUuid);
+  const MdevFacts facts = ReadMdevFacts(fake.Open());
+  REQUIRE(facts.instances.size() == 1);
+  CHECK(facts.instances[0] ==
+        MdevInstance{kUuid, At(kParent), "nvidia-222", 40, "nvidia-vgpu-vfio"});
+  CHECK(FindMdev(facts, kUuid) == &facts.instances[0]);
+}
+
+TEST_CASE("an instance below something else than a PCI function has no parent", "[sysfs]") {
+  FakeTree fake;
+  AddParent(fake);
+  fake.Link(std::string("sys/bus/mdev/devices/") + kUuid,
+            std::string("../../../devices/virtual/mtty/mtty/") + kUuid);
+  const MdevFacts facts = ReadMdevFacts(fake.Open());
+  REQUIRE(facts.instances.size() == 1);
+  CHECK(facts.instances[0] == MdevInstance{.uuid = kUuid});
+}
+
+TEST_CASE("what is no uuid is skipped with a note, and reaches no terminal as it is", "[sysfs]") {
+  FakeTree fake;
+  AddParent(fake);
+  fake.Link("sys/bus/mdev/devices/a\x1b[31m", "../x");
+  AddType(fake, "nvidia-222", "GRID\x1bT4", "1");
+  const NodeFacts facts = fake.Facts();
+  CHECK(facts.mdev.instances.empty());
+  CHECK(facts.skipped == std::vector<std::string>{"sys/bus/mdev/devices/a?[31m: no uuid"});
+  CHECK(facts.mdev.parents[0].types[0].name == "GRID?T4");
+}
+
+TEST_CASE("a tree with far too many instances is read up to a limit", "[sysfs]") {
+  FakeTree fake;
+  for (int i = 0; i < 8200; ++i) {
+    fake.Link(absl::StrFormat("sys/bus/mdev/devices/83b8f4f2-509f-382f-3c1e-%012x", i), "x");
+  }
+  const MdevFacts facts = ReadMdevFacts(fake.Open());
+  CHECK(facts.instances.size() == 8192);
+  CHECK(facts.skipped == std::vector<std::string>{"sys/bus/mdev/devices: 8 of 8200 entries"});
+}
+
+}  // namespace
+}  // namespace vfio_agent
