@@ -15,7 +15,7 @@ struct GroupRelease {
   std::vector<Action> actions;
   std::vector<Refusal> refusals;
   std::vector<int> vf_groups;  // of VFs that go with their physical function
-  std::string mdev;  // the uuid, where the group is that of a mediated device
+  std::string mdev;            // the uuid, where the group is that of a mediated device
   bool operator==(const GroupRelease&) const = default;
 };
 

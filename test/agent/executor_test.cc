@@ -54,7 +54,8 @@ TEST_CASE("VFs that somebody else has made meanwhile are not touched: no record,
           "[agent]") {
   Planned plan("nvidia");
   plan.fake.Attribute(kGpu, "sriov_drivers_autoprobe", "1").Attribute(kGpu, "sriov_numvfs", "2");
-  plan.fake.Link(FakeTree::Of(kGpu, "virtfn0"), "sys/devices/pci0000:3a/0000:3b:00.1");
+  plan.fake.Add({.address = "0000:3b:00.1", .group = 18});
+  plan.fake.Link(FakeTree::Of(kGpu, "virtfn0"), "sys/bus/pci/devices/0000:3b:00.1");
   plan.job.actions = {SetAutoprobe{At(kGpu), false}, SetVfs{At(kGpu), 2}};
   const Execution execution = plan.Run();
   CHECK(execution.code == Code::kPfHasVfs);

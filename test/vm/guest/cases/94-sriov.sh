@@ -26,7 +26,7 @@ expect_no_vfs() {
 }
 
 vfs_by_hand() {
-  later "echo 1 >$PCI/devices/$PHYSICAL_FUNCTION/sriov_drivers_autoprobe"
+  echo 1 >"$PCI/devices/$PHYSICAL_FUNCTION/sriov_drivers_autoprobe"
   select_vfs "{vfs: 2}"
   agent bind --config config.yaml
   expect_exit 0
@@ -43,10 +43,10 @@ vfs_by_hand() {
 check "bind makes VFs and binds each of them for a guest, release removes them" vfs_by_hand
 
 vfs_served() {
-  later "echo 1 >$PCI/devices/$PHYSICAL_FUNCTION/sriov_drivers_autoprobe"
+  echo 1 >"$PCI/devices/$PHYSICAL_FUNCTION/sriov_drivers_autoprobe"
   select_vfs "{vfs: 2}"
   start_kubelet
-  start_daemon --config "$TMP/config.yaml" --on-exit release
+  start_daemon --config "$TMP/config.yaml"
   expect_ask wait nvidia.com/chosen 2 30
   vf 1
   expect_ask allocate nvidia.com/chosen "$virtual"
@@ -54,14 +54,23 @@ vfs_served() {
   expect_line "envs.PCI_RESOURCE_NVIDIA_COM_CHOSEN=$virtual"
   grep -q "host_path=/dev/vfio/$group$" lines || fail "Allocate does not give /dev/vfio/$group"
   expect_usable "$virtual"
+}
+check "the daemon makes VFs, offers them, and Allocate's node of one opens for a guest" vfs_served
+
+vfs_on_exit() {
+  echo 1 >"$PCI/devices/$PHYSICAL_FUNCTION/sriov_drivers_autoprobe"
+  select_vfs "{vfs: 2}"
+  start_kubelet
+  start_daemon --config "$TMP/config.yaml" --on-exit release
+  expect_ask wait nvidia.com/chosen 2 30
   stop_daemon
   expect_exit 0
   expect_no_vfs
 }
-check "the daemon makes VFs and offers them, and with onExit: release removes them" vfs_served
+check "with onExit: release the VFs that the daemon has made go with it" vfs_on_exit
 
 vf_held() {
-  later "echo 1 >$PCI/devices/$PHYSICAL_FUNCTION/sriov_drivers_autoprobe"
+  echo 1 >"$PCI/devices/$PHYSICAL_FUNCTION/sriov_drivers_autoprobe"
   select_vfs "{vfs: 2}"
   agent bind --config config.yaml
   expect_exit 0
@@ -78,6 +87,7 @@ vf_held() {
 check "VFs of which a guest has one are not removed" vf_held
 
 mounted_pf() {
+  echo 1 >"$PCI/devices/$PHYSICAL_FUNCTION/sriov_drivers_autoprobe"
   select_vfs "{vfs: 2}"
   find_disk
   mkdir -p /run/boot
@@ -92,6 +102,7 @@ mounted_pf() {
 check "no VFs are made of a controller whose disk the host has mounted" mounted_pf
 
 too_many_vfs() {
+  echo 1 >"$PCI/devices/$PHYSICAL_FUNCTION/sriov_drivers_autoprobe"
   select_vfs "{vfs: 5}"
   expect_unchanged agent bind --config config.yaml
   expect_exit 3
