@@ -56,6 +56,17 @@ struct Served {
 Served FindServed(const Plan& plan, const NodeFacts& facts,
                   const std::vector<const GroupPlan*>& chosen);
 
+// A machine down to what its domain has.
+inline constexpr char kMachineHead[] =
+    "apiVersion: kubevirt.io/v1\n"
+    "kind: VirtualMachine\n"
+    "metadata:\n"
+    "  name: example\n"
+    "spec:\n"
+    "  template:\n"
+    "    spec:\n"
+    "      domain:\n";
+
 // Two YAML documents with comments: the part of the KubeVirt resource, and the part of a machine.
 // Only comments where nothing is served: an empty list would forbid what other nodes serve.
 std::string KubevirtText(const Served& served);

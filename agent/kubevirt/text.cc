@@ -97,20 +97,12 @@ std::string ListText(const Served& served, MachineList list) {
 }
 
 std::string MachineText(const Served& served) {
-  return "---\n"
-         "# For a machine: one item for each device, under one of the two lists, never under "
-         "both.\n"
-         "# What has one cannot be migrated live.\n"
-         "apiVersion: kubevirt.io/v1\n"
-         "kind: VirtualMachine\n"
-         "metadata:\n"
-         "  name: example\n"
-         "spec:\n"
-         "  template:\n"
-         "    spec:\n"
-         "      domain:\n"
-         "        devices:\n" +
-         ListText(served, MachineList::kGpus) + ListText(served, MachineList::kHostDevices);
+  const std::string text =
+      "---\n"
+      "# For a machine: one item for each device, under one of the two lists, never under both.\n"
+      "# What has one cannot be migrated live.\n";
+  return text + kMachineHead + "        devices:\n" + ListText(served, MachineList::kGpus) +
+         ListText(served, MachineList::kHostDevices);
 }
 
 }  // namespace

@@ -89,15 +89,8 @@ std::string KubevirtLayoutText(const Topology& topology, const Plan& plan, const
   if (gpus.empty() && others.empty()) {
     return text + "# This node serves none of these devices: no machine can ask for them.\n";
   }
+  text += kMachineHead;
   text +=
-      "apiVersion: kubevirt.io/v1\n"
-      "kind: VirtualMachine\n"
-      "metadata:\n"
-      "  name: example\n"
-      "spec:\n"
-      "  template:\n"
-      "    spec:\n"
-      "      domain:\n"
       "        cpu:\n"
       "          cores: 16  # an example, as is the memory\n"
       "          dedicatedCpuPlacement: true\n"

@@ -4,6 +4,7 @@
 
 #include "test/iommu/hardware.h"
 #include "test/support/facts.h"
+#include "test/topology/switches.h"
 
 namespace vfio_agent {
 namespace {
@@ -11,22 +12,8 @@ namespace {
 // Two switches in a row below one root port, a root port beside it, a second host bridge on the
 // same node and a third on another one.
 NodeFacts Board() {
-  NodeFacts facts = MakeHardware({
-      {.address = "0000:10:01.0", .type = RootPort()},
-      {.address = "0000:11:00.0", .type = Upstream(), .parent = "0000:10:01.0"},
-      {.address = "0000:12:00.0", .type = Downstream(), .parent = "0000:11:00.0"},
-      {.address = "0000:12:01.0", .type = Downstream(), .parent = "0000:11:00.0"},
-      {.address = "0000:12:02.0", .type = Downstream(), .parent = "0000:11:00.0"},
-      {.address = "0000:13:00.0", .parent = "0000:12:00.0"},
-      {.address = "0000:14:00.0", .parent = "0000:12:01.0"},
+  NodeFacts facts = WithSwitches({
       {.address = "0000:14:00.1", .parent = "0000:12:01.0"},
-      {.address = "0000:15:00.0", .type = Upstream(), .parent = "0000:12:02.0"},
-      {.address = "0000:16:00.0", .type = Downstream(), .parent = "0000:15:00.0"},
-      {.address = "0000:16:01.0", .type = Downstream(), .parent = "0000:15:00.0"},
-      {.address = "0000:17:00.0", .parent = "0000:16:00.0"},
-      {.address = "0000:18:00.0", .parent = "0000:16:01.0"},
-      {.address = "0000:10:02.0", .type = RootPort()},
-      {.address = "0000:19:00.0", .parent = "0000:10:02.0"},
       {.address = "0000:20:01.0", .type = RootPort()},
       {.address = "0000:21:00.0", .parent = "0000:20:01.0"},
       {.address = "0000:80:01.0", .type = RootPort()},

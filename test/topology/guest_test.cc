@@ -9,6 +9,7 @@
 
 #include "test/iommu/hardware.h"
 #include "test/support/facts.h"
+#include "test/topology/switches.h"
 
 namespace vfio_agent {
 namespace {
@@ -21,22 +22,8 @@ const std::vector<NumaNode> kNuma = {{.number = 0, .cpus = "0-7"}, {.number = 1,
 // switch below the first; beside them a GPU below a root port of its own. On node 1 a GPU whose
 // switch has nothing else. One device of which no node is told.
 NodeFacts Host() {
-  NodeFacts facts = MakeHardware({
-      {.address = "0000:10:01.0", .type = RootPort()},
-      {.address = "0000:11:00.0", .type = Upstream(), .parent = "0000:10:01.0"},
-      {.address = "0000:12:00.0", .type = Downstream(), .parent = "0000:11:00.0"},
-      {.address = "0000:12:01.0", .type = Downstream(), .parent = "0000:11:00.0"},
-      {.address = "0000:12:02.0", .type = Downstream(), .parent = "0000:11:00.0"},
-      {.address = "0000:13:00.0", .parent = "0000:12:00.0"},
+  NodeFacts facts = WithSwitches({
       {.address = "0000:13:00.1", .parent = "0000:12:00.0"},
-      {.address = "0000:14:00.0", .parent = "0000:12:01.0"},
-      {.address = "0000:15:00.0", .type = Upstream(), .parent = "0000:12:02.0"},
-      {.address = "0000:16:00.0", .type = Downstream(), .parent = "0000:15:00.0"},
-      {.address = "0000:16:01.0", .type = Downstream(), .parent = "0000:15:00.0"},
-      {.address = "0000:17:00.0", .parent = "0000:16:00.0"},
-      {.address = "0000:18:00.0", .parent = "0000:16:01.0"},
-      {.address = "0000:10:02.0", .type = RootPort()},
-      {.address = "0000:19:00.0", .parent = "0000:10:02.0"},
       {.address = "0000:80:01.0", .type = RootPort()},
       {.address = "0000:81:00.0", .type = Upstream(), .parent = "0000:80:01.0"},
       {.address = "0000:82:00.0", .type = Downstream(), .parent = "0000:81:00.0"},
