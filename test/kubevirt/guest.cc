@@ -68,10 +68,13 @@ class Judge {
 
   void CheckRest(const v1beta1::ContainerAllocateResponse& answer) {
     if (answer.mounts_size() > 0) Object("something is mounted: " + answer.mounts(0).host_path());
+    int resources = 0;
     for (const auto& entry : answer.envs()) {
+      if (entry.first.starts_with("VFIO_AGENT_PAIRS_")) continue;  // read by nobody of KubeVirt
       if (!entry.first.starts_with("PCI_RESOURCE_")) Object("the variable " + entry.first);
+      ++resources;
     }
-    if (answer.envs_size() != 1) Object(std::to_string(answer.envs_size()) + " variables");
+    if (resources != 1) Object(std::to_string(resources) + " variables");
   }
 
   Sentences objections() && { return std::move(objections_); }
