@@ -16,7 +16,7 @@ struct PodClaim {
   std::string pod;
   std::string container;
   std::string resource;  // "nvidia.com/GH100_H100_SXM5_80GB"
-  std::string unit;      // the device id: an address in the kernel's spelling
+  std::string unit;      // the device id: an address or a uuid, as the kernel spells it
   auto operator<=>(const PodClaim&) const = default;
 };
 

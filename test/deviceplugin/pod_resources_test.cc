@@ -65,6 +65,15 @@ TEST_CASE("each device of each container of each pod is a claim, sorted", "[devi
                                           {"vms", "b", "sidecar", kGpu, "0000:31:00.0"}}});
 }
 
+TEST_CASE("a mediated device is claimed by its uuid, as the kernel spells it",
+          "[deviceplugin][grpc]") {
+  PodNode node;
+  node.Start();
+  node.kubelet.SetPod("vms", "a", "compute", kGpu, {"00000000-3B00-8f10-8000-25c9eaaff85a"});
+  CHECK(node.Read().list == std::vector<PodClaim>{{"vms", "a", "compute", kGpu,
+                                                   "00000000-3b00-8f10-8000-25c9eaaff85a"}});
+}
+
 TEST_CASE("a pod that is gone has no claims any more", "[deviceplugin][grpc]") {
   PodNode node;
   node.Start();
