@@ -86,6 +86,7 @@ TEST_CASE("a command whose answer has one form only has no option for it", "[usa
     CHECK(in_help != command.one_form);
   }
   CHECK(FindCommand("help")->one_form);
+  CHECK(FindCommand("run")->one_form);
   CHECK_FALSE(FindCommand("config show")->one_form);
 }
 
