@@ -32,7 +32,7 @@ struct Bundle {
 std::vector<Bundle> ComposeBundles(const std::vector<Draft>& drafts, const ResourceRule& rule,
                                    const NodeFacts& facts);
 
-// Refuses the groups of all bundles that are not whole.
+// Refuses the groups of all bundles that are not whole, or of which a part is refused.
 void RefuseBrokenBundles(std::vector<Draft>& drafts, const Context& context);
 
 // The units that a bundle of `rule` is offered as: one, or with bundle_by_device one for each

@@ -112,22 +112,50 @@ std::vector<Unit> UnitsOfEach(const std::vector<Draft>& drafts, const Bundle& bu
   return units;
 }
 
+void RefuseFaulty(std::vector<Draft>& drafts, const ResourceRule& rule, const Bundle& bundle) {
+  const std::string text =
+      absl::StrFormat("the unit %s of %s is not whole: %s",
+                      bundle.devices.front()->address.ToString(), rule.name, bundle.fault);
+  for (const size_t number : bundle.drafts) {
+    Refuse(drafts[number], Code::kGroupSplit, PartOf(bundle, drafts[number]).front(), text,
+           absl::StrFormat("see what there is with `vfio-agent explain %s` and `vfio-agent "
+                           "topology`; select what is missing, change the counts of "
+                           "resources[].bundle, or exclude the device",
+                           rule.name));
+  }
+}
+
+bool WillBindAny(const Draft& draft) {
+  for (size_t i = 0; i < draft.devices.size(); ++i) {
+    if (WillBind(draft, i)) return true;
+  }
+  return false;
+}
+
+// Nothing is taken from the host for a unit that cannot be given. What is bound already stays.
+void RefuseWithOthers(std::vector<Draft>& drafts, const ResourceRule& rule, const Bundle& bundle) {
+  const auto bad = std::ranges::find_if(
+      bundle.drafts, [&](size_t number) { return !drafts[number].plan.refusals.empty(); });
+  if (bad == bundle.drafts.end()) return;
+  const Refusal why = drafts[*bad].plan.refusals.front();
+  for (const size_t number : bundle.drafts) {
+    Draft& draft = drafts[number];
+    if (!draft.plan.refusals.empty() || !WillBindAny(draft)) continue;
+    Refuse(draft, Code::kGroupSplit, PartOf(bundle, draft).front(),
+           absl::StrFormat("the unit %s of %s is not whole: %s: %s",
+                           bundle.devices.front()->address.ToString(), rule.name,
+                           CodeName(why.code), why.text),
+           why.remedy);
+  }
+}
+
 }  // namespace
 
 void RefuseBrokenBundles(std::vector<Draft>& drafts, const Context& context) {
   for (const ResourceRule& rule : context.policy.resources) {
     for (const Bundle& bundle : ComposeBundles(drafts, rule, context.facts)) {
-      if (bundle.fault.empty()) continue;
-      const std::string text =
-          absl::StrFormat("the unit %s of %s is not whole: %s",
-                          bundle.devices.front()->address.ToString(), rule.name, bundle.fault);
-      for (const size_t number : bundle.drafts) {
-        Refuse(drafts[number], Code::kGroupSplit, PartOf(bundle, drafts[number]).front(), text,
-               absl::StrFormat("see what there is with `vfio-agent explain %s` and `vfio-agent "
-                               "topology`; select what is missing, change the counts of "
-                               "resources[].bundle, or exclude the device",
-                               rule.name));
-      }
+      if (!bundle.fault.empty()) RefuseFaulty(drafts, rule, bundle);
+      if (bundle.fault.empty()) RefuseWithOthers(drafts, rule, bundle);
     }
   }
 }

@@ -54,11 +54,9 @@ class MdevPlanner {
     if (slots.empty()) return RefuseWithoutParent(rule);
     for (const MdevCount& wanted : rule.types) {
       std::vector<Place> places = PlacesOf(wanted.type, slots);
-      if (places.empty()) {
-        RefuseType(wanted, slots);
-        continue;
-      }
-      if (!NameResource(rule, places.front())) continue;
+      if (places.empty()) RefuseType(wanted, slots);
+      std::erase_if(places, [&](const Place& place) { return !NameResource(rule, place); });
+      if (places.empty()) continue;
       for (const Place& place : places) OfferInstances(rule, place);
       Deal(rule, wanted, places);
     }
@@ -208,9 +206,11 @@ class MdevPlanner {
                                     Spell(*slot.device)));
     }
     if (group->refusals.empty() && group->verdict != Verdict::kUnselected && !group->makes_mdevs) {
-      return Refuse(slot.device, Code::kForeignMember,
-                    absl::StrFormat("%s is in group %d, which resources[] gives away whole",
-                                    Spell(*slot.device), *group->group));
+      Refuse(slot.device, Code::kForeignMember,
+             absl::StrFormat("%s is in group %d, which resources[] gives away whole",
+                             Spell(*slot.device), *group->group));
+      TakeBackSteps(*group, plan_.resources);  // neither of the two gets it
+      return HoldBack(slot, group->refusals.front());
     }
     for (Member& member : group->members) {
       if (member.address != slot.device->address) continue;

@@ -41,7 +41,7 @@ bool ToMakeVfs(const Policy& policy, const PciDevice& device) {
 const ResourceRule* FindVfRule(const Context& context, const PciDevice& device) {
   const PciDevice* const physical =
       device.IsVf() ? FindDevice(context.facts, *device.physfn) : nullptr;
-  if (physical == nullptr) return nullptr;
+  if (physical == nullptr || FindMdevRule(context.policy, device) != nullptr) return nullptr;
   const ResourceRule* const rule = FindMaker(context.policy, *physical);
   return rule == nullptr || MatchesAny(rule->exclude, device) ? nullptr : rule;
 }

@@ -55,6 +55,9 @@ void ApplyGuards(const Context& context, Draft& draft);
 // steps.cc: verdict, members' actions and the steps to get there.
 void PlanSteps(const Context& context, Draft& draft);
 
+// The same of a group that is refused after its steps and its units were made: neither is done.
+void TakeBackSteps(GroupPlan& group, std::vector<Resource>& resources);
+
 // sriov.cc: the same of groups that are not selected but have physical functions that are.
 bool MakesVfs(const Draft& draft, size_t i);  // member `i` has none yet and is to have some
 void ApplyVfRules(const Context& context, Draft& draft);

@@ -98,6 +98,15 @@ void AddSteps(Draft& draft) {
   if (!draft.plan.actions.empty()) draft.plan.actions.push_back(AwaitNode{*draft.plan.group});
 }
 
+void DropSteps(GroupPlan& group) {
+  group.verdict = Verdict::kRefused;
+  group.actions.clear();
+  for (Member& member : group.members) {
+    if (member.action == MemberAction::kBind) member.action = MemberAction::kNone;
+    member.to.clear();
+  }
+}
+
 }  // namespace
 
 void PlanSteps(const Context& context, Draft& draft) {
@@ -107,16 +116,23 @@ void PlanSteps(const Context& context, Draft& draft) {
   }
   for (size_t i = 0; i < draft.devices.size(); ++i) PlanMember(context, draft, i);
   if (!draft.plan.refusals.empty()) {
-    draft.plan.verdict = Verdict::kRefused;
-    draft.plan.actions.clear();
-    for (Member& member : draft.plan.members) {
-      if (member.action == MemberAction::kBind) member.action = MemberAction::kNone;
-      member.to.clear();
-    }
-    return;
+    return DropSteps(draft.plan);
   }
   AddSteps(draft);
   draft.plan.verdict = draft.plan.actions.empty() ? Verdict::kBound : Verdict::kBind;
+}
+
+void TakeBackSteps(GroupPlan& group, std::vector<Resource>& resources) {
+  if (group.verdict != Verdict::kBind) return;
+  DropSteps(group);
+  const Refusal& why = group.refusals.front();
+  for (Resource& resource : resources) {
+    for (Unit& unit : resource.units) {
+      if (unit.group != group.group || unit.state != UnitState::kToBind) continue;
+      unit.state = UnitState::kRefused;
+      unit.reason = absl::StrFormat("%s: %s", CodeName(why.code), why.text);
+    }
+  }
 }
 
 }  // namespace vfio_agent

@@ -19,7 +19,7 @@ std::string OrDash(const std::optional<int>& number) {
 std::string GroupsCell(const Unit& unit, bool wide) {
   if (unit.groups.empty()) return OrDash(unit.group);
   if (wide) return absl::StrJoin(unit.groups, " ");
-  return absl::StrFormat("%d +%d", *unit.group, unit.groups.size() - 1);
+  return absl::StrFormat("%d +%d", unit.groups.front(), unit.groups.size() - 1);
 }
 
 // The model if it is known, else the class in lspci's words.
@@ -146,6 +146,7 @@ TableRows GroupRows(const Picture& picture, const ListWish& wish) {
 }
 
 std::string PartsText(const Unit& unit) {
+  if (unit.addresses.empty()) return unit.id;  // a mediated device
   return absl::StrJoin(unit.addresses, " ", [](std::string* out, const PciAddress& address) {
     out->append(address.ToString());
   });

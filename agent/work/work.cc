@@ -9,7 +9,7 @@ namespace vfio_agent {
 std::vector<Job> PlanWork(const Picture& picture, const std::string& boot_id) {
   std::vector<Job> work;
   for (const GroupPlan& group : picture.plan.groups) {
-    if (group.verdict != Verdict::kBind) continue;
+    if (group.verdict != Verdict::kBind || !group.refusals.empty()) continue;
     if (picture.custody.underway.at_work.contains(*group.group)) continue;
     work.push_back(MakeBindJob(group, picture.facts, picture.custody, boot_id));
   }

@@ -14,6 +14,21 @@ TEST_CASE("one part that is refused refuses the unit for its reason, and no othe
   CHECK(plan.resources[0].units[1].reason.starts_with("foreign-member: 0000:43:00.0"));
 }
 
+TEST_CASE("nothing is taken from the host for a bundle of which a part is refused", "[iommu]") {
+  NodeFacts facts = SmallBoard();
+  facts.devices.push_back(Nvme("0000:43:00.0", 23));
+  for (const char* gpu : {"0000:11:00.0", "0000:31:00.0"}) Find(facts, gpu).driver = "nvidia";
+  const Plan plan = PlanOf(facts, Bundled({Gpus(2), Nics(2)}), Asked({}));
+  CHECK(GroupOf(plan, *Find(facts, "0000:11:00.0").group).verdict == Verdict::kBind);
+  const GroupPlan& other = GroupOf(plan, *Find(facts, "0000:31:00.0").group);
+  CHECK(other.verdict == Verdict::kRefused);
+  CHECK(other.actions.empty());
+  REQUIRE(Codes(other.refusals) == "group-split 0000:31:00.0");
+  CHECK_THAT(other.refusals[0].text, Catch::Contains("foreign-member: 0000:43:00.0"));
+  // What is bound already stays.
+  CHECK(GroupOf(plan, *Find(facts, "0000:41:00.0").group).refusals.empty());
+}
+
 TEST_CASE("a unit is as bad as the worst of its parts", "[iommu]") {
   NodeFacts facts = SmallBoard();
   Policy policy = Bundled({Gpus(4), Nvswitches()});

@@ -16,7 +16,8 @@ number_of() { IFS=: read -r major minor <"$1/dev"; }
 find_controller() { controller=$(ls "$PCI/devices/$PHYSICAL_FUNCTION/nvme"); }
 find_disk() {
   find_controller
-  disk=${controller}n1
+  # It has the subsystem's number, which need not be that of the controller.
+  disk=$(cd /sys/devices/virtual/nvme-subsystem/* && echo nvme*n1)
   [ -b "/dev/$disk" ] || fail "there is no disk /dev/$disk"
 }
 
