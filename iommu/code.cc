@@ -78,7 +78,9 @@ constexpr std::array<Row, 35> kRows = {{
      "the kernel made no /dev/vfio node: check that /dev of the host is mounted and vfio is "
      "loaded"},
     {Code::kGroupSplit, "group-split",
-     "another pod has a device of the same group; it is offered again when that pod ends"},
+     "another pod has a device of the same group, or a part of the unit is not ready; it is "
+     "offered "
+     "again when that pod ends, or when all parts are"},
     {Code::kHeld, "held", "stop the guest that uses the device, then try again"},
     {Code::kExcluded, "excluded", "take it off resources[].exclude if it is to be given away"},
     {Code::kAddressTooWide, "address-too-wide",

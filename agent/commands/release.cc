@@ -46,9 +46,8 @@ absl::StatusOr<std::vector<PciAddress>> Wanted(const Session& session, const Pic
 constexpr absl::Duration kPatience = absl::Seconds(5);
 
 constexpr char kLeaveToRelease[] =
-    "take it out of the configuration (resources[].exclude), which the daemon notices by itself, "
-    "or "
-    "stop the daemon; then try again";
+    "take it out of the configuration (resources[].exclude, mdev[].parent), which the daemon "
+    "notices by itself, or stop the daemon; then try again";
 
 absl::StatusOr<AgentStatus> AskDaemon(const std::string& state_dir) {
   ASSIGN_OR_RETURN(const std::string socket, SocketPath(state_dir, kStatusSocket));
