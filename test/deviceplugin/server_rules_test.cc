@@ -42,17 +42,19 @@ TEST_CASE("R2, R23: while Register is under way the plugin answers, and sends it
           "[deviceplugin][grpc]") {
   PluginNode node({.generation = GENERATE(Generation::k136, Generation::k137)});
   std::promise<int> listed;
+  // Kept until all is seen: the end of a stream tells of a kubelet that has gone.
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReader<v1beta1::ListAndWatchResponse>> stream;
   node.kubelet.DuringRegister([&](FakeKubelet::Stub& plugin) {
-    grpc::ClientContext context;
     v1beta1::ListAndWatchResponse list;
-    const auto stream = plugin.ListAndWatch(&context, v1beta1::Empty());
+    stream = plugin.ListAndWatch(&context, v1beta1::Empty());
     listed.set_value(stream->Read(&list) ? list.devices_size() : -1);
-    context.TryCancel();
   });
   REQUIRE(node.kubelet.Start().ok());
   REQUIRE(node.Serves());
   CHECK(listed.get_future().get() == 1);
   CHECK(node.Registrations() == 1);
+  context.TryCancel();
 }
 
 TEST_CASE("R4: the methods are found under the names that the kubelet calls",
