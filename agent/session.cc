@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/daemon/answers.h"
 #include "agent/work/group_lock.h"
 #include "iommu/naming.h"
 #include "sysfs/clock.h"
@@ -93,6 +94,15 @@ void Session::LookAtTenants(const NodeFacts& facts, const Wish& wish) {
   tenancy_->grants = look ? OpenGrants(grants, *tenancy_, looked) : grants;
 }
 
+Parts Session::PartsGiven(const Wish& wish, std::vector<std::string>& notes) const {
+  if (wish.given) return *wish.given;
+  if (remembered_parts_) return *remembered_parts_;
+  const absl::StatusOr<Answers> answers = AnswersFile(settings_.state_dir).Look();
+  if (answers.ok()) return PartsOf(*answers);
+  notes.push_back("what pods were given cannot be read: " + Message(answers.status()));
+  return {};
+}
+
 absl::StatusOr<Picture> Session::TakeFacts(std::vector<std::string>& notes, Wish& wish) {
   Picture picture;
   picture.custody.underway = std::move(wish.underway);
@@ -111,6 +121,7 @@ absl::StatusOr<Picture> Session::TakeFacts(std::vector<std::string>& notes, Wish
   picture.custody.fatal_before = fatal_before_;
   LookAtTenants(picture.facts, wish);
   picture.custody.tenancy = tenancy_;
+  picture.custody.given = PartsGiven(wish, notes);
   return picture;
 }
 

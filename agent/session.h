@@ -46,6 +46,8 @@ struct Wish {
 
   Underway underway;          // what this process is doing; what others are is added
   std::vector<Grant> grants;  // that no picture has settled yet
+  // What the units that Allocate gave stood for; nullopt: as the answers on disk say.
+  std::optional<Parts> given;
   Tenants tenants = Tenants::kAll;
   bool kubelet_young = false;  // it may not list all of its pods yet
 };
@@ -99,8 +101,12 @@ class Session {
   // is a draft. The same errors.
   absl::StatusOr<Picture> Look();
 
-  // Allocations that no picture has settled, for pictures whose taker does not know of any.
-  void Remember(std::vector<Grant> grants) { remembered_ = std::move(grants); }
+  // Allocations that no picture has settled, and what all of them stood for, for pictures whose
+  // taker does not know of any.
+  void Remember(std::vector<Grant> grants, Parts given) {
+    remembered_ = std::move(grants);
+    remembered_parts_ = std::move(given);
+  }
 
   // For the release of `wanted`: who uses their groups.
   void InquireFor(const std::vector<PciAddress>& wanted, Picture& picture);
@@ -130,11 +136,13 @@ class Session {
   std::map<PciAddress, uint64_t> fatal_before_;
   std::optional<Tenancy> tenancy_;
   std::vector<Grant> remembered_;
+  std::optional<Parts> remembered_parts_;
   Inquirer inquirer_;
 
   absl::StatusOr<Picture> TakeFacts(std::vector<std::string>& notes, Wish& wish);
   void PlanBy(const Policy& policy, const Wish& wish, Picture& picture);
   void AddOthersAtWork(Picture& picture) const;
+  Parts PartsGiven(const Wish& wish, std::vector<std::string>& notes) const;
   void LookAtTenants(const NodeFacts& facts, const Wish& wish);
   void LookUpNames(const NodeFacts& facts, std::vector<std::string>& notes);
 };

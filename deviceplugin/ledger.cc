@@ -85,6 +85,18 @@ std::vector<Offer> OffersOfPods(const PodClaims& claims, const Answers& answers)
   return list;
 }
 
+Parts PartsOf(const Answers& answers) {
+  Parts parts;
+  for (const auto& [unit, answer] : answers) {
+    for (const std::string& text : answer.addresses) {
+      const auto address = PciAddress::Parse(text);
+      // A mediated device has a uuid there.
+      if (text != unit && address.ok()) parts[{answer.resource, unit}].push_back(*address);
+    }
+  }
+  return parts;
+}
+
 absl::Status Ledger::Take(const std::string& resource, const std::vector<Units>& containers) {
   const MutexLock lock(mutex_);
   UnitsByGroup called;  // by the containers of this call that were looked at already

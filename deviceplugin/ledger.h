@@ -29,6 +29,9 @@ using Answers = std::map<std::string, Answer>;  // by unit
 // none of it healthy. MakeOffers() goes on from there, so that no list lacks what a pod has.
 std::vector<Offer> OffersOfPods(const PodClaims& claims, const Answers& answers);
 
+// What each unit stood for besides the device that it is named by.
+Parts PartsOf(const Answers& answers);
+
 // Two pods never get one group: Allocate does not say which pod asks, so all units of a group that
 // are out must have been asked for by one container. The kubelet's own list of pods follows an
 // Allocate by a moment; until a look at it has settled a grant, the ledger knows. Thread-safe;

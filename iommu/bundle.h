@@ -41,12 +41,8 @@ std::vector<Unit> UnitsOfBundle(const std::vector<Draft>& drafts, const Resource
                                 const Bundle& bundle, const Tenants& tenants,
                                 const Context& context);
 
-// What one id stands for besides its own device: the others of each bundle, by resource and id.
-using Parts = std::map<std::pair<std::string, std::string>, std::vector<PciAddress>>;
+// The others of each bundle, as it is composed now.
 Parts PartsOf(const std::vector<Draft>& drafts, const Policy& policy, const NodeFacts& facts);
 Parts PartsOf(const std::vector<Resource>& resources);
-
-// The kubelet knows a bundle by one device: whoever has that has the others. Adds a claim for each.
-void ClaimParts(const Parts& parts, PodClaims& claims);
 
 }  // namespace vfio_agent

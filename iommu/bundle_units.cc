@@ -197,18 +197,4 @@ Parts PartsOf(const std::vector<Resource>& resources) {
   return parts;
 }
 
-void ClaimParts(const Parts& parts, PodClaims& claims) {
-  std::vector<PodClaim> more;
-  for (const PodClaim& claim : claims.list) {
-    const auto found = parts.find({claim.resource, claim.unit});
-    if (found == parts.end()) continue;
-    for (const PciAddress& part : found->second) {
-      more.push_back(claim);
-      more.back().unit = part.ToString();
-    }
-  }
-  claims.list.insert(claims.list.end(), more.begin(), more.end());
-  std::ranges::sort(claims.list);
-}
-
 }  // namespace vfio_agent

@@ -6,7 +6,10 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "sysfs/pci_address.h"
 
 namespace vfio_agent {
 
@@ -30,5 +33,15 @@ struct PodClaims {
   std::optional<std::map<std::string, std::set<std::string>>> allocatable;
   bool operator==(const PodClaims&) const = default;
 };
+
+// What one id stands for besides its own device, by resource and id: the kubelet knows a unit of
+// several devices by one of them, and whoever has that has the others.
+using Parts = std::map<std::pair<std::string, std::string>, std::vector<PciAddress>>;
+
+// Adds what `parts` lacks of `more`.
+void AddParts(const Parts& more, Parts& parts);
+
+// True where `device` came with what `claim` is for.
+bool HasPart(const Parts& parts, const PodClaim& claim, const PciAddress& device);
 
 }  // namespace vfio_agent

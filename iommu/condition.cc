@@ -81,6 +81,17 @@ std::string WhoHasSiblings(const Draft& draft, const PciAddress& unit, const Ten
   return "";
 }
 
+// Who has a device of the group as a part of a unit that is not composed so any more.
+std::string WhoHasParts(const Draft& draft, const Tenants& tenants) {
+  for (const PciDevice* device : draft.devices) {
+    const PodClaim* const claim = tenants.WhoHasAsPart(device->address);
+    if (claim == nullptr) continue;
+    return absl::StrFormat("%s is a part of what %s has as %s", device->address.ToString(),
+                           Spell(*claim), claim->unit);
+  }
+  return "";
+}
+
 size_t CountPrimaries(const Draft& draft) {
   return static_cast<size_t>(std::ranges::count(draft.plan.members, Role::kPrimary, &Member::role));
 }
@@ -96,6 +107,9 @@ Condition ConditionOfTenant(const Draft& draft, const PciAddress& unit,
     return {UnitState::kRefused,
             Because(Code::kHeld, absl::StrFormat("%s has it as %s", Spell(pods.front()),
                                                  pods.front().resource))};
+  }
+  if (const std::string who = WhoHasParts(draft, tenants); !who.empty()) {
+    return {UnitState::kWithheld, Because(Code::kGroupSplit, who)};
   }
   if (tenants.IsGranted(unit)) return {UnitState::kHeld, "given to a pod a moment ago"};
   if (const std::string who = WhoHasSiblings(draft, unit, tenants); !who.empty()) {
@@ -119,9 +133,14 @@ Condition ConditionOfTenant(const Draft& draft, const PciAddress& unit,
 
 }  // namespace
 
-Tenants::Tenants(const Tenancy* tenancy) : tenancy_(tenancy) {
+Tenants::Tenants(const Custody& custody) : tenancy_(custody.tenancy ? &*custody.tenancy : nullptr) {
   if (tenancy_ == nullptr) return;
-  for (const PodClaim& claim : tenancy_->claims.list) pods_.emplace(claim.unit, &claim);
+  for (const PodClaim& claim : tenancy_->claims.list) {
+    pods_.emplace(claim.unit, &claim);
+    const auto given = custody.given.find({claim.resource, claim.unit});
+    if (given == custody.given.end()) continue;
+    for (const PciAddress& part : given->second) parts_.emplace(part, &claim);
+  }
   for (const Grant& grant : tenancy_->grants) granted_.insert(grant.unit);
 }
 
@@ -134,6 +153,11 @@ std::vector<PodClaim> Tenants::PodsOf(const std::string& unit) const {
   const auto [first, last] = pods_.equal_range(unit);
   for (auto it = first; it != last; ++it) pods.push_back(*it->second);
   return pods;
+}
+
+const PodClaim* Tenants::WhoHasAsPart(const PciAddress& device) const {
+  const auto found = parts_.find(device);
+  return found == parts_.end() ? nullptr : found->second;
 }
 
 const std::vector<Holder>* Tenants::HoldersOf(int group) const {

@@ -12,12 +12,15 @@ namespace vfio_agent {
 // Tenancy by what planning asks for.
 class Tenants {
  public:
-  // `tenancy` outlives the object; null: nobody has looked, so nobody has anything.
-  explicit Tenants(const Tenancy* tenancy);
+  // `custody` outlives the object. Without tenancy nobody has looked, so nobody has anything.
+  explicit Tenants(const Custody& custody);
 
   // Pods that have the unit of this name, under whatever resource.
   std::vector<PodClaim> PodsOf(const PciAddress& unit) const;
   std::vector<PodClaim> PodsOf(const std::string& unit) const;
+  // The claim for another unit that had `device` as a part when it was given; null for none. The
+  // kubelet counts the device's own id as free.
+  const PodClaim* WhoHasAsPart(const PciAddress& device) const;
   bool IsGranted(const PciAddress& unit) const { return IsGranted(unit.ToString()); }
   bool IsGranted(const std::string& unit) const { return granted_.contains(unit); }
   // The processes that have `group` open; null for none.
@@ -28,6 +31,7 @@ class Tenants {
  private:
   const Tenancy* tenancy_;
   std::multimap<std::string, const PodClaim*> pods_;  // by unit
+  std::map<PciAddress, const PodClaim*> parts_;       // by what is no id of its own there
   std::set<std::string> granted_;                     // units
 };
 

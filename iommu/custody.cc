@@ -31,13 +31,14 @@ bool IsGranted(const Custody& custody, int group) {
   return custody.tenancy && std::ranges::count(custody.tenancy->grants, group, &Grant::group) > 0;
 }
 
-std::vector<std::string> PodsOf(const PodClaims& claims,
+std::vector<std::string> PodsOf(const PodClaims& claims, const Parts& given,
                                 const std::vector<const PciDevice*>& members,
                                 const std::vector<std::string>& uuids) {
   std::vector<std::string> pods;
   for (const PodClaim& claim : claims.list) {
     for (const PciDevice* device : members) {
-      if (claim.unit != device->address.ToString()) continue;
+      const PciAddress& address = device->address;
+      if (claim.unit != address.ToString() && !HasPart(given, claim, address)) continue;
       pods.push_back(Spell(claim));
     }
   }
@@ -108,7 +109,7 @@ std::string WhyHeld(const Custody& custody, const NodeFacts& facts, int group) {
   const Inquiry& inquiry = *custody.inquiry;
   std::vector<std::string> users;
   if (CanBeHeld(custody, facts, group)) {
-    users = PodsOf(inquiry.claims, MembersOf(facts, group), UuidsOf(facts, group));
+    users = PodsOf(inquiry.claims, custody.given, MembersOf(facts, group), UuidsOf(facts, group));
   }
   if (users.empty() && IsGranted(custody, group))
     users.emplace_back("a pod to be: it was just allocated");

@@ -50,6 +50,8 @@ struct Custody {
   std::map<PciAddress, uint64_t> fatal_before;
   // nullopt: nobody has looked; no unit is shown as held or withheld then.
   std::optional<Tenancy> tenancy;
+  // What the units that Allocate gave stood for then: what is composed now may be other units.
+  Parts given;
   // nullopt: nobody has looked yet. The plan then shows what there is to look at.
   std::optional<Inquiry> inquiry;
   bool operator==(const Custody&) const = default;

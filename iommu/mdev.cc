@@ -33,9 +33,7 @@ std::string NameOf(const MdevType& type) { return type.name.empty() ? type.id : 
 class MdevPlanner {
  public:
   MdevPlanner(const Context& context, Plan& plan)
-      : context_(context),
-        plan_(plan),
-        tenants_(context.custody.tenancy ? &*context.custody.tenancy : nullptr) {}
+      : context_(context), plan_(plan), tenants_(context.custody) {}
 
   void Run() {
     for (const MdevRule& rule : context_.policy.mdev) RunRule(rule);

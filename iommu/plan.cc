@@ -89,7 +89,7 @@ Question Ask(const std::vector<Draft>& drafts, const Custody& custody) {
 
 Custody WithParts(const Custody& custody, const Parts& parts) {
   Custody with = custody;
-  if (with.inquiry) ClaimParts(parts, with.inquiry->claims);
+  AddParts(parts, with.given);
   return with;
 }
 

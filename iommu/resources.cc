@@ -92,7 +92,7 @@ void RefuseBadNames(std::vector<Draft>& drafts) {
 std::vector<Resource> MakeResources(const std::vector<Draft>& drafts, const Context& context) {
   std::map<std::string, Resource> resources;
   std::map<std::string, const ResourceRule*> rules;
-  const Tenants tenants(context.custody.tenancy ? &*context.custody.tenancy : nullptr);
+  const Tenants tenants(context.custody);
   for (const Draft& draft : drafts) {
     if (!draft.Selected()) continue;
     Resource& resource = resources[draft.plan.resource];

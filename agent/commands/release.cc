@@ -220,7 +220,7 @@ int Release(Session& session, bool is_daemon) {
         "not all processes can be seen (hostPID, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH): holders of "
         "a device by its cdev may be missed");
   }
-  ClaimParts(PartsOf(picture->plan.resources), picture->custody.inquiry->claims);
+  AddParts(PartsOf(picture->plan.resources), picture->custody.given);
   std::vector<GroupRelease> releases = PlanRelease(picture->facts, picture->custody, *wanted);
   std::ranges::move(PlanMdevRelease(picture->facts, picture->custody, *wanted),
                     std::back_inserter(releases));

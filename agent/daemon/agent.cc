@@ -116,7 +116,7 @@ int Agent::Run() {
 
 void Agent::End() {
   plugins_->Shutdown(kShutdown);
-  session_.Remember(ledger_->Grants());
+  session_.Remember(ledger_->Grants(), PartsOf(ledger_->answers()));
   if (session_.settings().on_exit != OnExit::kRelease) return;
   FinishJobs();
   if (exit_code_ != kExitDone) return;
@@ -187,6 +187,7 @@ void Agent::Tell() {
 Wish Agent::MakeWish(absl::Time now) const {
   Wish wish{.underway = jobs_.Underway(),
             .grants = ledger_->Grants(),
+            .given = PartsOf(ledger_->answers()),
             .tenants = Wish::Tenants::kLast,
             .kubelet_young = now < kubelet_grown_};
   if (tenants_.due() <= now) {

@@ -76,12 +76,16 @@ absl::StatusOr<Answers> ParseAnswers(const std::string& text) {
   return answers;
 }
 
-absl::StatusOr<Answers> AnswersFile::Read() const {
+absl::StatusOr<Answers> AnswersFile::Look() const {
   const absl::StatusOr<std::string> text = ReadSmallFile(path_, kLargest);
   if (absl::IsNotFound(text.status())) return Answers();
   if (!text.ok()) return text.status();
-  absl::StatusOr<Answers> answers = ParseAnswers(*text);
-  if (answers.ok()) return answers;
+  return ParseAnswers(*text);
+}
+
+absl::StatusOr<Answers> AnswersFile::Read() const {
+  absl::StatusOr<Answers> answers = Look();
+  if (!absl::IsDataLoss(answers.status())) return answers;
   const std::string aside = path_ + ".aside";
   if (std::rename(path_.c_str(), aside.c_str()) != 0) {
     return ErrnoStatus(absl::StrFormat("%s cannot be understood (%s), nor renamed", path_,

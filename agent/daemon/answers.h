@@ -16,6 +16,8 @@ class AnswersFile {
 
   const std::string& path() const { return path_; }
 
+  // None where there is no file. DataLoss where it cannot be understood. Writes nothing.
+  absl::StatusOr<Answers> Look() const;
   // None where there is no file. DataLoss where it cannot be understood: it is then renamed to
   // "answers.json.aside", and nothing is known of earlier answers.
   absl::StatusOr<Answers> Read() const;

@@ -180,5 +180,14 @@ TEST_CASE("the same answer again is no news for the disk", "[deviceplugin]") {
   CHECK(board.ledger.version() == version);
 }
 
+TEST_CASE("answers tell what a unit stood for besides the device that names it", "[deviceplugin]") {
+  const std::string uuid = "c6a1a1f0-0000-4000-8000-000000000001";
+  const Answers answers = {
+      {"0000:03:00.0", {.resource = kName, .addresses = {"0000:03:00.0", "0000:04:00.0", "?"}}},
+      {"0000:05:00.0", {.resource = kName, .addresses = {"0000:05:00.0"}}},
+      {uuid, {.resource = kName, .addresses = {uuid}}}};
+  CHECK(PartsOf(answers) == Parts{{{kName, "0000:03:00.0"}, {*PciAddress::Parse("0000:04:00.0")}}});
+}
+
 }  // namespace
 }  // namespace vfio_agent

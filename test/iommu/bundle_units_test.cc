@@ -1,6 +1,7 @@
 // Units of bundles: their states, who has them, and sets of units that are given together.
 #include <catch2/catch.hpp>
 
+#include "iommu/release.h"
 #include "test/iommu/bundle_nodes.h"
 
 namespace vfio_agent {
@@ -65,10 +66,9 @@ TEST_CASE("nothing is written to any group of a bundle that a pod has", "[iommu]
   CHECK(GroupOf(plan, 21).verdict == Verdict::kRefused);
   custody.inquiry->claims.list[0].unit = "0000:31:00.0";
   CHECK(GroupOf(PlanOf(facts, policy, custody), 21).verdict == Verdict::kBind);
-  PodClaims claims = custody.inquiry->claims;
-  ClaimParts(PartsOf(plan.resources), claims);
-  REQUIRE(claims.list.size() == 4);
-  CHECK(claims.list[3].unit == "0000:42:00.0");
+  AddParts(PartsOf(plan.resources), custody.given);
+  CHECK(WhyHeld(custody, facts, 23) == "pod team/vm (container compute)");
+  CHECK(WhyHeld(custody, facts, 21).empty());
 }
 
 TEST_CASE("a bundle of which a pod has a part, by an earlier configuration, is withheld",
@@ -77,6 +77,92 @@ TEST_CASE("a bundle of which a pod has a part, by an earlier configuration, is w
   custody.tenancy->claims.list = {{"team", "vm", "compute", "nvidia.com/nic", "0000:22:00.0"}};
   CHECK(Units(PlanOf(SmallBoard(), Bundled({Gpus(2), Nics(2)}), custody)) ==
         "11+21+12+22 withheld\n31+41+32+42 ready\n");
+}
+
+// Six GPUs, as pairs 01+02, 03+04 and 05+06. A pod was given the second pair, and the kubelet says
+// so by 0000:03:00.0 alone.
+struct Pairs {
+  Pairs() {
+    std::vector<PciDevice> devices;
+    for (int i = 1; i <= 6; ++i) {
+      devices.push_back(Gpu(absl::StrFormat("0000:%02d:00.0", i), 10 + i, "vfio-pci"));
+    }
+    facts = Node(devices);
+    custody.tenancy = Tenancy{};
+    custody.tenancy->claims.list = {{"team", "vm", "compute", kBundleName, "0000:03:00.0"}};
+    custody.inquiry->claims = custody.tenancy->claims;
+    custody.given = {{{kBundleName, "0000:03:00.0"}, {At("0000:04:00.0")}},
+                     {{kBundleName, "0000:04:00.0"}, {At("0000:05:00.0")}}};  // of a pod that ended
+  }
+
+  void FallOff(std::string_view address) {
+    std::erase_if(facts.devices,
+                  [&](const PciDevice& device) { return device.address == At(address); });
+  }
+
+  NodeFacts facts;
+  Custody custody = Asked();
+};
+
+TEST_CASE("what a pod was given as a part is withheld when bundles are dealt anew", "[iommu]") {
+  Pairs pairs;
+  const Policy policy = Bundled({Gpus(2)});
+  CHECK(Units(PlanOf(pairs.facts, policy, pairs.custody)) ==
+        "01+02 ready\n03+04 held\n05+06 ready\n");
+  pairs.FallOff("0000:01:00.0");
+  const Plan plan = PlanOf(pairs.facts, policy, pairs.custody);
+  CHECK(Units(plan) == "02+03 withheld\n04+05 withheld\n06 refused\n");
+  const Unit& unit = plan.resources[0].units[1];
+  CHECK(unit.reason ==
+        "group-split: 0000:04:00.0 is a part of what pod team/vm (container compute) has as "
+        "0000:03:00.0");
+  CHECK(unit.pods.empty());
+  pairs.custody.tenancy->grants = {{.resource = kBundleName, .unit = "0000:04:00.0", .group = 14}};
+  CHECK(Units(PlanOf(pairs.facts, policy, pairs.custody)).find("04+05 withheld") !=
+        std::string::npos);
+  pairs.custody.tenancy->grants.clear();
+  pairs.custody.tenancy->claims.list.clear();
+  CHECK(Units(PlanOf(pairs.facts, policy, pairs.custody)) ==
+        "02+03 ready\n04+05 ready\n06 refused\n");
+}
+
+TEST_CASE("what a pod was given as a part is withheld under another configuration", "[iommu]") {
+  Pairs pairs;
+  const Policy single{.resources = {{.name = "nvidia.com/single", .select = Gpus(0).select}}};
+  CHECK(Units(PlanOf(pairs.facts, single, pairs.custody)) ==
+        "01 ready\n02 ready\n03 refused\n04 withheld\n05 ready\n06 ready\n");
+  // An answer about the same id, but of another resource than the pod's.
+  pairs.custody.given = {{{"nvidia.com/single", "0000:03:00.0"}, {At("0000:04:00.0")}}};
+  CHECK(Units(PlanOf(pairs.facts, single, pairs.custody)).find("04 ready") != std::string::npos);
+}
+
+TEST_CASE("the rest of a group that a pod was given is withheld when its first function falls off",
+          "[iommu]") {
+  NodeFacts facts =
+      Node({Gpu("0000:04:00.0", 13, "vfio-pci"), Gpu("0000:05:00.0", 14, "vfio-pci")});
+  Custody custody{.tenancy = Tenancy{}};
+  custody.tenancy->claims.list = {{"team", "vm", "compute", kBundleName, "0000:03:00.0"}};
+  custody.given = {{{kBundleName, "0000:03:00.0"}, {At("0000:04:00.0")}}};
+  const Policy policy{
+      .resources = {
+          {.name = kBundleName, .select = Gpus(0).select, .shared_group = SharedGroup::kUnit}}};
+  CHECK(Units(PlanOf(facts, policy, custody)) == "04 withheld\n05 ready\n");
+}
+
+TEST_CASE("nothing is written to what a pod was given as a part, nor is it released", "[iommu]") {
+  Pairs pairs;
+  pairs.custody.records = TakenFrom({{"0000:04:00.0", "nvidia"}, {"0000:05:00.0", "nvidia"}});
+  const Policy single{.resources = {{.name = "nvidia.com/single", .select = Gpus(0).select}}};
+  const auto releases =
+      PlanRelease(pairs.facts, pairs.custody, {At("0000:04:00.0"), At("0000:05:00.0")});
+  REQUIRE(releases.size() == 2);
+  CHECK(Codes(releases[0].refusals) == "held 0000:04:00.0");
+  CHECK(releases[1].refusals.empty());
+  Find(pairs.facts, "0000:04:00.0").driver = "nvidia";
+  Find(pairs.facts, "0000:05:00.0").driver = "nvidia";
+  const Plan plan = PlanOf(pairs.facts, single, pairs.custody);
+  CHECK(GroupOf(plan, 14).verdict == Verdict::kRefused);
+  CHECK(GroupOf(plan, 15).verdict == Verdict::kBind);
 }
 
 TEST_CASE("a bundle by device has an id for each, and is given whole only", "[iommu]") {
