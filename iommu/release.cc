@@ -1,6 +1,7 @@
 #include "iommu/release.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "iommu/planning.h"
@@ -38,12 +39,17 @@ void AddReturn(const NodeFacts& facts, const Records& records, const PciDevice& 
   }
 }
 
+// Another number is somebody else's: the kernel changes it only from 0, so ours are gone.
+bool HasItsMadeVfs(const Record& record, const PciDevice& device) {
+  return HasMadeVfs(record) && std::cmp_equal(device.virtfns.size(), *record.vfs);
+}
+
 // The VFs of `device` that go when it is put back.
 std::vector<const PciDevice*> MadeVfs(const NodeFacts& facts, const Records& records,
                                       const PciDevice& device) {
   std::vector<const PciDevice*> vfs;
   const Record* const record = OriginOf(records, device.address);
-  if (record == nullptr || !HasMadeVfs(*record)) return vfs;
+  if (record == nullptr || !HasItsMadeVfs(*record, device)) return vfs;
   for (const PciAddress& address : device.virtfns) {
     if (const PciDevice* const vf = FindDevice(facts, address)) vfs.push_back(vf);
   }
@@ -57,7 +63,7 @@ void AddVfsReturn(const NodeFacts& facts, const Records& records, const PciDevic
   for (const PciDevice* vf : MadeVfs(facts, records, device)) {
     if (vf->driver) actions.push_back(Unbind{vf->address, *vf->driver});
   }
-  if (HasMadeVfs(record) && !device.virtfns.empty()) actions.push_back(SetVfs{device.address, 0});
+  if (HasItsMadeVfs(record, device)) actions.push_back(SetVfs{device.address, 0});
   if (record.vfs_autoprobe == true) actions.push_back(SetAutoprobe{device.address, true});
 }
 
