@@ -1,6 +1,7 @@
 // What the journal says of virtual functions, and what is believed of it.
 #include <catch2/catch.hpp>
 
+#include "iommu/made_vfs.h"
 #include "iommu/plan.h"
 #include "iommu/release.h"
 #include "test/support/facts.h"
@@ -42,6 +43,16 @@ TEST_CASE("VFs of another number than the agent made are somebody else's and sta
   CHECK(WithVfs(TwoVfs(), four, {At(kVf1), At(kVf2)}).size() == 2);
   // A host driver may have them: they do not go.
   CHECK(PlanRelease(TwoVfs("nvidia"), Asked(four), {At(kPf)}).at(0).refusals.empty());
+}
+
+TEST_CASE("an undo removes the VFs that the steps before the failed one have made", "[iommu]") {
+  Records records = Made(2, kStepNoted);
+  const std::vector<Action> steps = {SetAutoprobe{At(kPf), false}, SetVfs{At(kPf), 2}};
+  NoteMadeVfs(std::span(steps).first(1), records);
+  CHECK(Shell(PlanUndo(TwoVfs(), records, {At(kPf)})) == kAutoprobeOn);
+  NoteMadeVfs(steps, records);
+  CHECK(Shell(PlanUndo(TwoVfs(), records, {At(kPf)})) ==
+        std::string("echo 0 > /sys/bus/pci/devices/0000:0b:00.0/sriov_numvfs\n") + kAutoprobeOn);
 }
 
 }  // namespace
