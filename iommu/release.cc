@@ -152,6 +152,12 @@ bool GoesWithPf(const NodeFacts& facts, const Records& records, const PciDevice&
          !MadeVfs(facts, records, *physical).empty();
 }
 
+// The kernel shows what the record was to come to. VFs of the wanted number whose making had not
+// begun are somebody else's.
+bool IsCarriedOut(const GroupPlan& group, const Record& record) {
+  return group.verdict == Verdict::kBound && (!record.vfs || HasMadeVfs(record));
+}
+
 }  // namespace
 
 std::vector<PciAddress> WithVfs(const NodeFacts& facts, const Records& records,
@@ -208,13 +214,13 @@ std::vector<GroupRelease> PlanRecovery(const NodeFacts& facts, const Custody& cu
                                        const Plan& plan) {
   std::vector<GroupRelease> list;
   for (const GroupPlan& group : plan.groups) {
-    if (group.verdict == Verdict::kBind || group.verdict == Verdict::kBound || !group.group)
-      continue;
+    if (group.verdict == Verdict::kBind || !group.group) continue;
     if (IsUnderway(custody.underway, *group.group)) continue;
     GroupRelease release{.group = *group.group};
     for (const Member& member : group.members) {
       const auto record = custody.records.find(member.address);
       if (record == custody.records.end() || !record->second.IsUnfinished()) continue;
+      if (IsCarriedOut(group, record->second)) continue;
       AddMember(facts, custody, *FindDevice(facts, member.address), release);
     }
     if (release.members.empty() || !release.refusals.empty()) continue;
@@ -231,6 +237,7 @@ std::vector<Record> FinishedRecords(const Records& records, const Plan& plan) {
     for (const Member& member : group.members) {
       const auto record = records.find(member.address);
       if (record == records.end() || !record->second.IsUnfinished()) continue;
+      if (!IsCarriedOut(group, record->second)) continue;
       list.push_back(record->second);
       list.back().step = kStepDone;
       list.back().releasing = false;

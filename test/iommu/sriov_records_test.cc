@@ -45,6 +45,22 @@ TEST_CASE("VFs of another number than the agent made are somebody else's and sta
   CHECK(PlanRelease(TwoVfs("nvidia"), Asked(four), {At(kPf)}).at(0).refusals.empty());
 }
 
+TEST_CASE("VFs that somebody made after the agent was killed before it could are not the agent's",
+          "[iommu]") {
+  const Custody custody = Asked(Made(2, GENERATE("noted", "autoprobe")));
+  Policy policy = DefaultPolicy();
+  policy.resources[0].name = "nvidia.com/vf";
+  policy.resources[0].sriov = Sriov{.vfs = 2};
+  const Plan plan = MakePlan(TwoVfs("vfio-pci"), policy, {}, custody);
+  REQUIRE(GroupOf(plan, 20).verdict == Verdict::kBound);
+  CHECK(FinishedRecords(custody.records, plan).empty());
+  // Its record goes, and so does what it has written.
+  const auto recovery = PlanRecovery(TwoVfs("vfio-pci"), custody, plan);
+  REQUIRE(recovery.size() == 1);
+  CHECK(recovery[0].members == std::vector{At(kPf)});
+  CHECK(Shell(recovery[0].actions) == kAutoprobeOn);
+}
+
 TEST_CASE("an undo removes the VFs that the steps before the failed one have made", "[iommu]") {
   Records records = Made(2, kStepNoted);
   const std::vector<Action> steps = {SetAutoprobe{At(kPf), false}, SetVfs{At(kPf), 2}};
