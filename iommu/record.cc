@@ -1,8 +1,14 @@
 #include "iommu/record.h"
 
+#include "iommu/made_vfs.h"
 #include "iommu/planning.h"
 
 namespace vfio_agent {
+namespace {
+
+constexpr char kMaking[] = "vfs";  // SetVfs' `op`
+
+}  // namespace
 
 Record MakeRecord(const PciDevice& device, const std::vector<PciAddress>& members,
                   const std::string& driver_override, const std::string& to, const Record* earlier,
@@ -32,9 +38,17 @@ Record MakeRecord(const PciDevice& device, const std::vector<PciAddress>& member
 }
 
 bool HasMadeVfs(const Record& record) {
-  constexpr std::string_view kMaking = "vfs";  // SetVfs' `op`
   return record.this_boot && record.vfs &&
          (record.releasing || record.step == kMaking || record.step == kStepDone);
+}
+
+void NoteMadeVfs(std::span<const Action> done, Records& records) {
+  for (const Action& action : done) {
+    const auto* const making = std::get_if<SetVfs>(&action);
+    if (making == nullptr) continue;
+    const auto record = records.find(making->device);
+    if (record != records.end()) record->second.step = kMaking;
+  }
 }
 
 }  // namespace vfio_agent

@@ -41,7 +41,7 @@ struct Record {
   bool IsUnfinished() const { return this_boot && (releasing || step != kStepDone); }
   bool operator==(const Record&) const = default;
 };
-// True where the VFs that the physical function has now are this agent's: their making had begun.
+// True where VFs of the physical function are, or were, this agent's: their making had begun.
 bool HasMadeVfs(const Record& record);
 using Records = std::map<PciAddress, Record>;
 

@@ -1,6 +1,7 @@
 #include "iommu/release.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "iommu/planning.h"
@@ -38,12 +39,17 @@ void AddReturn(const NodeFacts& facts, const Records& records, const PciDevice& 
   }
 }
 
+// Another number is somebody else's: the kernel changes it only from 0, so ours are gone.
+bool HasItsMadeVfs(const Record& record, const PciDevice& device) {
+  return HasMadeVfs(record) && std::cmp_equal(device.virtfns.size(), *record.vfs);
+}
+
 // The VFs of `device` that go when it is put back.
 std::vector<const PciDevice*> MadeVfs(const NodeFacts& facts, const Records& records,
                                       const PciDevice& device) {
   std::vector<const PciDevice*> vfs;
   const Record* const record = OriginOf(records, device.address);
-  if (record == nullptr || !HasMadeVfs(*record)) return vfs;
+  if (record == nullptr || !HasItsMadeVfs(*record, device)) return vfs;
   for (const PciAddress& address : device.virtfns) {
     if (const PciDevice* const vf = FindDevice(facts, address)) vfs.push_back(vf);
   }
@@ -57,7 +63,7 @@ void AddVfsReturn(const NodeFacts& facts, const Records& records, const PciDevic
   for (const PciDevice* vf : MadeVfs(facts, records, device)) {
     if (vf->driver) actions.push_back(Unbind{vf->address, *vf->driver});
   }
-  if (HasMadeVfs(record) && !device.virtfns.empty()) actions.push_back(SetVfs{device.address, 0});
+  if (HasItsMadeVfs(record, device)) actions.push_back(SetVfs{device.address, 0});
   if (record.vfs_autoprobe == true) actions.push_back(SetAutoprobe{device.address, true});
 }
 
@@ -146,6 +152,12 @@ bool GoesWithPf(const NodeFacts& facts, const Records& records, const PciDevice&
          !MadeVfs(facts, records, *physical).empty();
 }
 
+// The kernel shows what the record was to come to. VFs of the wanted number whose making had not
+// begun are somebody else's.
+bool IsCarriedOut(const GroupPlan& group, const Record& record) {
+  return group.verdict == Verdict::kBound && (!record.vfs || HasMadeVfs(record));
+}
+
 }  // namespace
 
 std::vector<PciAddress> WithVfs(const NodeFacts& facts, const Records& records,
@@ -202,13 +214,13 @@ std::vector<GroupRelease> PlanRecovery(const NodeFacts& facts, const Custody& cu
                                        const Plan& plan) {
   std::vector<GroupRelease> list;
   for (const GroupPlan& group : plan.groups) {
-    if (group.verdict == Verdict::kBind || group.verdict == Verdict::kBound || !group.group)
-      continue;
+    if (group.verdict == Verdict::kBind || !group.group) continue;
     if (IsUnderway(custody.underway, *group.group)) continue;
     GroupRelease release{.group = *group.group};
     for (const Member& member : group.members) {
       const auto record = custody.records.find(member.address);
       if (record == custody.records.end() || !record->second.IsUnfinished()) continue;
+      if (IsCarriedOut(group, record->second)) continue;
       AddMember(facts, custody, *FindDevice(facts, member.address), release);
     }
     if (release.members.empty() || !release.refusals.empty()) continue;
@@ -225,6 +237,7 @@ std::vector<Record> FinishedRecords(const Records& records, const Plan& plan) {
     for (const Member& member : group.members) {
       const auto record = records.find(member.address);
       if (record == records.end() || !record->second.IsUnfinished()) continue;
+      if (!IsCarriedOut(group, record->second)) continue;
       list.push_back(record->second);
       list.back().step = kStepDone;
       list.back().releasing = false;

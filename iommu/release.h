@@ -39,8 +39,8 @@ std::vector<Action> PlanUndo(const NodeFacts& facts, const Records& records,
                              const std::vector<PciAddress>& moved);
 
 // Plans to put back what an agent that was killed had begun and the plan does not want: devices
-// with an unfinished record whose group is neither to be bound nor bound. What is in use is left
-// out. Needs custody.inquiry where there is such a device.
+// with an unfinished record whose group is neither to be bound nor bound, and a physical function
+// whose VFs somebody else was first to make. What is in use is left out. Needs custody.inquiry where there is such a device.
 std::vector<GroupRelease> PlanRecovery(const NodeFacts& facts, const Custody& custody,
                                        const Plan& plan);
 

@@ -69,9 +69,46 @@ void AddBundles(const std::vector<Draft>& drafts, const ResourceRule& rule, cons
   resource.device = bundles.front().devices.front()->device;
 }
 
+// Of a name that several kinds of entries have, the first kind keeps it: whole devices, then VFs,
+// then bundles.
+int KindOf(const ResourceRule& rule) {
+  if (!rule.bundle.empty()) return 2;
+  return rule.sriov ? 1 : 0;
+}
+
+using Owners = std::map<std::string, const ResourceRule*>;  // by the resource's name
+
+Owners OwnersOf(const std::vector<Draft>& drafts) {
+  Owners owners;
+  for (const Draft& draft : drafts) {
+    if (!draft.Selected()) continue;
+    const ResourceRule*& owner = owners.try_emplace(draft.plan.resource, draft.rule).first->second;
+    if (KindOf(*draft.rule) < KindOf(*owner)) owner = draft.rule;
+  }
+  return owners;
+}
+
+// A pod that asks for one kind must not be given the other.
+void RefuseOtherKind(Draft& draft, const ResourceRule& owner, const PciDevice& device) {
+  if (draft.rule == &owner) return;
+  if (!draft.rule->bundle.empty()) {
+    return Refuse(draft, Code::kNameCollision, &device,
+                  absl::StrFormat("the bundle would be the resource '%s', which another entry has",
+                                  draft.plan.resource),
+                  "give the entry with `bundle` another `name`");
+  }
+  if (KindOf(*draft.rule) == KindOf(owner)) return;
+  Refuse(draft, Code::kNameCollision, &device,
+         absl::StrFormat("the virtual function would be in the resource '%s', which has another "
+                         "entry's whole devices",
+                         draft.plan.resource),
+         "give the entry with `sriov` a `name` or a `suffix`");
+}
+
 }  // namespace
 
 void RefuseBadNames(std::vector<Draft>& drafts) {
+  const Owners owners = OwnersOf(drafts);
   std::map<std::string, std::string> variables;  // variable -> the resource that has it
   for (Draft& draft : drafts) {
     if (!draft.Selected()) continue;
@@ -80,6 +117,7 @@ void RefuseBadNames(std::vector<Draft>& drafts) {
     if (const absl::Status status = CheckResourceName(name); !status.ok()) {
       Refuse(draft, Code::kNameInvalid, &device, std::string(status.message()));
     }
+    RefuseOtherKind(draft, *owners.at(name), device);
     const auto [owner, fresh] = variables.try_emplace(ResourceVariable(name), name);
     if (!fresh && owner->second != name) {
       Refuse(draft, Code::kNameCollision, &device,
@@ -91,12 +129,13 @@ void RefuseBadNames(std::vector<Draft>& drafts) {
 
 std::vector<Resource> MakeResources(const std::vector<Draft>& drafts, const Context& context) {
   std::map<std::string, Resource> resources;
-  std::map<std::string, const ResourceRule*> rules;
+  const Owners owners = OwnersOf(drafts);
   const Tenants tenants(context.custody);
   for (const Draft& draft : drafts) {
     if (!draft.Selected()) continue;
+    const ResourceRule* const owner = owners.at(draft.plan.resource);
+    if (!draft.rule->bundle.empty() && draft.rule != owner) continue;  // refused for its name
     Resource& resource = resources[draft.plan.resource];
-    rules.try_emplace(draft.plan.resource, draft.rule);
     // All units of a bundle's rule come with the first of its groups.
     if (!draft.rule->bundle.empty() && !resource.units.empty()) continue;
     if (resource.units.empty()) {
@@ -115,7 +154,7 @@ std::vector<Resource> MakeResources(const std::vector<Draft>& drafts, const Cont
   std::vector<Resource> list;
   for (auto& entry : resources) {
     std::ranges::sort(entry.second.units, {}, &Unit::primary);
-    ResolvePartitions(*rules.at(entry.first), entry.second);
+    ResolvePartitions(*owners.at(entry.first), entry.second);
     list.push_back(std::move(entry.second));
   }
   return list;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "iommu/made_vfs.h"
 #include "iommu/release.h"
 #include "sysfs/config_space.h"
 #include "sysfs/holders.h"
@@ -106,16 +107,19 @@ void RestoreRecords(const Job& job, const Journal& journal) {
 // device that does not go back keeps no other from it. True where there was something and all of it
 // went back.
 bool Undo(const Job& job, size_t done, const Tree& tree, const OnStep& on_step) {
-  const std::vector<PciAddress> moved = DevicesOf(std::span(job.actions).first(done));
+  const std::span<const Action> steps = std::span(job.actions).first(done);
+  const std::vector<PciAddress> moved = DevicesOf(steps);
   if (job.kind != JobKind::kBind || moved.empty()) return false;
   if (IsGroupOpen(tree, job.group) == true) return false;
   ConfigReader config(tree);
   const absl::StatusOr<NodeFacts> facts = TakeNodeFacts(tree, config, {});
   if (!facts.ok()) return false;
+  Records records = job.records;
+  NoteMadeVfs(steps, records);
   TreeWriter writer(tree);
   bool all = true;
   for (const PciAddress& device : moved) {
-    const std::vector<Action> actions = PlanUndo(*facts, job.records, {device});
+    const std::vector<Action> actions = PlanUndo(*facts, records, {device});
     all = Apply(actions, tree, writer, absl::ZeroDuration(), on_step).status.ok() && all;
   }
   return all;

@@ -65,6 +65,30 @@ TEST_CASE("VFs that somebody else has made meanwhile are not touched: no record,
   CHECK(plan.fake.Read(FakeTree::Of(kGpu, "sriov_drivers_autoprobe")).starts_with("1"));
 }
 
+TEST_CASE("VFs of one physical function go again where those of the next cannot be made",
+          "[agent]") {
+  constexpr char kNext[] = "0000:3b:00.4";
+  Planned plan("nvidia");
+  plan.fake.Attribute(kGpu, "sriov_numvfs", "0");
+  plan.fake.Add({.address = kNext, .driver = "nvidia", .group = 17});  // without sriov_numvfs
+  plan.job.records[At(kGpu)].vfs = 1;
+  plan.job.records[At(kNext)] = {
+      .address = At(kNext), .boot_id = "boot", .this_boot = true, .vfs = 1};
+  plan.job.actions = {SetVfs{At(kGpu), 1}, SetVfs{At(kNext), 1}};
+  const Tree tree = plan.fake.Open();
+  std::string made;
+  const Execution execution =
+      Execute(plan.job, tree, plan.journal, absl::Seconds(1), [&](size_t step) {
+        if (step != 1 || !made.empty()) return;
+        made = plan.fake.Read(FakeTree::Of(kGpu, "sriov_numvfs"));
+        plan.fake.Add({.address = "0000:3b:00.1", .driver = "", .group = 18});
+        plan.fake.Link(FakeTree::Of(kGpu, "virtfn0"), "sys/bus/pci/devices/0000:3b:00.1");
+      });
+  CHECK(execution.outcome.done == 1);
+  CHECK(made.starts_with("1"));
+  CHECK(plan.fake.Read(FakeTree::Of(kGpu, "sriov_numvfs")).starts_with("0"));
+}
+
 TEST_CASE("what cannot be journalled is not begun", "[agent]") {
   Planned plan("nvidia");
   plan.journal = Journal(plan.dir.Write("no-directory", "") + "/state", "boot");

@@ -74,6 +74,42 @@ TEST_CASE("R28: an agent with another configuration still lists what pods have o
   CHECK(boards.Sees("+++", "nvidia.com/NEW"));
 }
 
+TEST_CASE(
+    "R28: what a pod was given as a part of a unit is nobody else's under another configuration",
+    "[node][grpc]") {
+  constexpr char kTrio[] = "nvidia.com/trio";
+  Boards boards;
+  const auto configure = [&](const std::string& text) {
+    return boards.node.dir().Write("config.yaml", text);
+  };
+  const std::string config = configure(
+      "resources: [{name: nvidia.com/trio, bundle: {members: [{select: [{vendor: \"10de\"}], "
+      "count: "
+      "3}]}}]\n");
+  boards.Start({"--config", config});
+  REQUIRE(boards.Sees("+..", kTrio));
+  REQUIRE(boards.kubelet->Allocate(kTrio, {kA}).ok());
+  boards.SetPod({kA}, kTrio);
+  REQUIRE_FALSE(boards.daemon->WaitForLine({"event=unit_held", kA}, kLong).empty());
+  configure("resources: [{select: [{vendor: \"10de\"}]}]\n");
+  SECTION("of the same agent") { boards.daemon->Signal(SIGHUP); }
+  SECTION("of a later agent") {
+    boards.daemon->Signal(SIGTERM);
+    REQUIRE(boards.daemon->WaitForEnd(kLong) == 0);
+    const ProgramResult released = boards.node.Run(
+        {"release", kLone, "--config", config, "--device-plugin-dir", boards.node.kubelet_dir(),
+         "--kubelet-root-dir", boards.node.kubelet_root()});
+    CHECK(released.exit_code == 3);
+    CHECK_THAT(released.out, Catch::Contains("held") && Catch::Contains("pod team/vm"));
+    boards.Start({"--config", config});
+  }
+  CHECK(boards.Sees(".--"));
+  CHECK(boards.Sees("-..", kTrio));
+  CHECK_FALSE(boards.Allocate({kLone}).ok());
+  REQUIRE(boards.kubelet->RemovePod("team", "vm"));
+  CHECK(boards.Sees("+++"));
+}
+
 // What the agent before a reboot answered of the unit named a group that is another's now.
 void ChangeGroup(const Node& node, int group) {
   const std::string path = node.state_dir() + "/answers.json";

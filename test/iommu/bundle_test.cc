@@ -136,5 +136,19 @@ TEST_CASE("a device that two entries select is the first one's, and the bundle l
   CHECK(plan.resources.at(1).units.at(0).state == UnitState::kReady);
 }
 
+TEST_CASE("name-collision: a bundle is not bound under a name that another entry has", "[bundle]") {
+  Policy policy = Bundled({Gpus(2)});
+  const ResourceRule nics = {.name = kBundleName, .select = {{.vendor = 0x15b3}}};
+  policy.resources.insert(GENERATE(0, 1) == 0 ? policy.resources.begin() : policy.resources.end(),
+                          nics);
+  policy.resources.back().bundle_by_device = !policy.resources.back().bundle.empty();
+  const Plan plan = PlanOf(SmallBoard(), policy);
+  CHECK_THAT(Codes(plan.refusals), Catch::Contains("name-collision 0000:11:00.0"));
+  CHECK(GroupOf(plan, 10).verdict == Verdict::kRefused);
+  CHECK(GroupOf(plan, 20).verdict == Verdict::kBound);
+  REQUIRE(plan.resources.size() == 1);
+  CHECK(Units(plan) == "12 ready\n22 ready\n32 ready\n42 ready\n");
+}
+
 }  // namespace
 }  // namespace vfio_agent

@@ -114,6 +114,23 @@ TEST_CASE("name-collision: two resources must not share one variable", "[iommu]"
   CHECK(GroupOf(plan, 17).verdict == Verdict::kBind);
 }
 
+TEST_CASE("name-collision: VFs and whole devices of one model do not share a resource", "[iommu]") {
+  PciDevice pf = Gpu("0000:0b:00.0", 20);
+  pf.virtfns = {At("0000:0b:00.1")};
+  NodeFacts facts = Node({pf, Vf("0000:0b:00.1", 21, "0000:0b:00.0", ""), Gpu("0000:3b:00.0", 17)});
+  Find(facts, "0000:0b:00.1").device = 0x2330;
+  Policy policy = {
+      .resources = {{.select = {{.address = At("0000:0b:00.0")}}, .sriov = Sriov{}},
+                    {.select = {{.classes = {"0302"}}}, .exclude = {{.address = pf.address}}}}};
+  const Plan plan = MakePlan(facts, policy, TestNames(), {});
+  CHECK(Codes(plan.refusals) == "name-collision 0000:0b:00.1");
+  CHECK(plan.refusals.at(0).remedy == "give the entry with `sriov` a `name` or a `suffix`");
+  CHECK(GroupOf(plan, 21).actions.empty());
+  CHECK(GroupOf(plan, 17).verdict == Verdict::kBind);
+  policy.resources[0].suffix = "_VF";
+  CHECK(MakePlan(facts, policy, TestNames(), {}).refusals.empty());
+}
+
 TEST_CASE("hyphens and underscores make different variables", "[iommu]") {
   const NodeFacts facts = Node({Gpu("0000:3b:00.0", 17), Nvme("0000:5e:00.0", 18)});
   CHECK(MakePlan(facts, Named("a.org/x-y", "a.org/x_y"), {}).refusals.empty());
