@@ -40,7 +40,8 @@ std::vector<Action> PlanUndo(const NodeFacts& facts, const Records& records,
 
 // Plans to put back what an agent that was killed had begun and the plan does not want: devices
 // with an unfinished record whose group is neither to be bound nor bound, and a physical function
-// whose VFs somebody else was first to make. What is in use is left out. Needs custody.inquiry where there is such a device.
+// whose VFs somebody else was first to make. What is in use is left out. Needs custody.inquiry
+// where there is such a device.
 std::vector<GroupRelease> PlanRecovery(const NodeFacts& facts, const Custody& custody,
                                        const Plan& plan);
 

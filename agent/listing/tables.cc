@@ -19,7 +19,8 @@ std::string OrDash(const std::optional<int>& number) {
 std::string GroupsCell(const Unit& unit, bool wide) {
   if (unit.groups.empty()) return OrDash(unit.group);
   if (wide) return absl::StrJoin(unit.groups, " ");
-  return absl::StrFormat("%d +%d", unit.groups.front(), unit.groups.size() - 1);
+  return absl::StrFormat("%d +%d", unit.group.value_or(unit.groups.front()),
+                         unit.groups.size() - 1);
 }
 
 // The model if it is known, else the class in lspci's words.
