@@ -38,19 +38,20 @@ std::vector<const PciDevice*> PartOf(const Bundle& bundle, const Draft& draft) {
   return part;
 }
 
-std::optional<int> CommonNode(const std::vector<const PciDevice*>& devices) {
-  const std::optional<int> node = devices.front()->numa_node;
+std::optional<int> CommonNode(const std::vector<const PciDevice*>& devices,
+                              const ResourceRule& rule, const NodeFacts& facts) {
+  const std::optional<int> node = NumaNodeOf(*devices.front(), rule, facts);
   const bool all = std::ranges::all_of(
-      devices, [&node](const PciDevice* device) { return device->numa_node == node; });
+      devices, [&](const PciDevice* device) { return NumaNodeOf(*device, rule, facts) == node; });
   return all ? node : std::nullopt;
 }
 
-Unit UnitOfAll(const std::vector<Draft>& drafts, const Bundle& bundle, const Tenants& tenants,
-               const Context& context) {
+Unit UnitOfAll(const std::vector<Draft>& drafts, const ResourceRule& rule, const Bundle& bundle,
+               const Tenants& tenants, const Context& context) {
   const PciDevice& first = *bundle.devices.front();
   Unit unit{.id = first.address.ToString(),
             .primary = first.address,
-            .numa_node = CommonNode(bundle.devices),
+            .numa_node = CommonNode(bundle.devices, rule, context.facts),
             .state = UnitState::kReady,
             .pods = tenants.PodsOf(first.address),
             .pairs = bundle.pairs};
@@ -69,6 +70,7 @@ Unit UnitOfAll(const std::vector<Draft>& drafts, const Bundle& bundle, const Ten
     if (&part == &first) unit.group = draft.plan.group;
   }
   if (groups.size() > 1) unit.groups.assign(groups.begin(), groups.end());
+  if (unit.reason.empty()) unit.reason = UnsafeReason(context.facts, GroupsOf(unit));
   return unit;
 }
 
@@ -87,14 +89,15 @@ void WithholdWithOthers(std::vector<Unit>& units) {
   }
 }
 
-std::vector<Unit> UnitsOfEach(const std::vector<Draft>& drafts, const Bundle& bundle,
-                              const Tenants& tenants, const Context& context) {
+std::vector<Unit> UnitsOfEach(const std::vector<Draft>& drafts, const ResourceRule& rule,
+                              const Bundle& bundle, const Tenants& tenants,
+                              const Context& context) {
   std::vector<Unit> units;
   for (const PciDevice* device : bundle.devices) {
     Unit unit{.id = device->address.ToString(),
               .primary = device->address,
               .addresses = {device->address},
-              .numa_node = device->numa_node,
+              .numa_node = NumaNodeOf(*device, rule, context.facts),
               .pods = tenants.PodsOf(device->address)};
     for (const auto& pair : bundle.pairs) {
       if (pair.first == device->address) unit.pairs.push_back(pair);
@@ -109,6 +112,9 @@ std::vector<Unit> UnitsOfEach(const std::vector<Draft>& drafts, const Bundle& bu
     units.push_back(std::move(unit));
   }
   WithholdWithOthers(units);
+  for (Unit& unit : units) {
+    if (unit.reason.empty()) unit.reason = UnsafeReason(context.facts, GroupsOf(unit));
+  }
   return units;
 }
 
@@ -163,13 +169,8 @@ void RefuseBrokenBundles(std::vector<Draft>& drafts, const Context& context) {
 std::vector<Unit> UnitsOfBundle(const std::vector<Draft>& drafts, const ResourceRule& rule,
                                 const Bundle& bundle, const Tenants& tenants,
                                 const Context& context) {
-  if (rule.bundle_by_device) return UnitsOfEach(drafts, bundle, tenants, context);
-  return {UnitOfAll(drafts, bundle, tenants, context)};
-}
-
-std::vector<int> GroupsOf(const Unit& unit) {
-  if (!unit.groups.empty()) return unit.groups;
-  return unit.group ? std::vector<int>{*unit.group} : std::vector<int>{};
+  if (rule.bundle_by_device) return UnitsOfEach(drafts, rule, bundle, tenants, context);
+  return {UnitOfAll(drafts, rule, bundle, tenants, context)};
 }
 
 Parts PartsOf(const std::vector<Draft>& drafts, const Policy& policy, const NodeFacts& facts) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "absl/strings/str_format.h"
@@ -18,6 +19,7 @@ struct Slot {
   const PciDevice* device = nullptr;
   std::vector<std::string> uuids;  // instances that are there or planned, whoever made them
   std::vector<Action> actions;
+  std::set<std::string> types;  // ids of those that the entry has named so far
 };
 
 // One type on one parent.
@@ -27,8 +29,6 @@ struct Place {
   int have = 0;
   int room = 0;
 };
-
-std::string NameOf(const MdevType& type) { return type.name.empty() ? type.id : type.name; }
 
 class MdevPlanner {
  public:
@@ -141,8 +141,8 @@ class MdevPlanner {
     for (const MdevInstance& mdev : context_.facts.mdev.instances) {
       if (mdev.parent != place.slot->parent->address || mdev.type != place.type->id) continue;
       Unit unit{.id = mdev.uuid, .group = mdev.group, .pods = tenants_.PodsOf(mdev.uuid)};
-      const Condition condition =
-          ConditionOfMdev(mdev, ResourceOf(rule, place), unit.pods, tenants_, context_.facts);
+      const Condition condition = ConditionOfMdev(mdev, MdevResourceName(rule, *place.type),
+                                                  unit.pods, tenants_, context_.facts);
       unit.state = condition.state;
       unit.reason = condition.reason;
       Add(rule, place, std::move(unit));
@@ -153,7 +153,7 @@ class MdevPlanner {
     unit.primary = place.slot->parent->address;
     unit.numa_node = place.slot->device->numa_node;
     unit.mdev_type = place.type->id;
-    const std::string name = ResourceOf(rule, place);
+    const std::string name = MdevResourceName(rule, *place.type);
     if (GroupPlan* const group = GroupOf(*place.slot);
         group != nullptr && group->resource.empty()) {
       group->resource = name;
@@ -161,23 +161,27 @@ class MdevPlanner {
     resources_.at(name).units.push_back(std::move(unit));
   }
 
-  static std::string ResourceOf(const MdevRule& rule, const Place& place) {
-    return absl::StrFormat("%s/%s", rule.domain, MdevTypeResourceName(NameOf(*place.type)));
-  }
-
-  // False where the kubelet or KubeVirt could not tell it from another.
+  // False where it could not be told from another.
   bool NameResource(const MdevRule& rule, const Place& place) {
-    const std::string name = ResourceOf(rule, place);
+    const std::string name = MdevResourceName(rule, *place.type);
     if (const absl::Status status = CheckResourceName(name); !status.ok()) {
       Refuse(place.slot->device, Code::kNameInvalid, std::string(status.message()));
       return false;
     }
-    const auto [owner, fresh] = types_.try_emplace(MdevVariable(name), NameOf(*place.type), name);
+    if (!place.slot->types.insert(place.type->id).second) {
+      Refuse(place.slot->device, Code::kNameCollision,
+             absl::StrFormat("mdev[].types names %s (%s) twice", MdevTypeName(*place.type),
+                             place.type->id),
+             "name each type once, by its name or by its directory");
+      return false;
+    }
+    const auto [owner, fresh] =
+        types_.try_emplace(MdevVariable(name), MdevTypeName(*place.type), name);
     const bool whole = std::ranges::count(plan_.resources, name, &Resource::name) > 0;
-    if (whole || owner->second != std::pair(NameOf(*place.type), name)) {
+    if (whole || owner->second != std::pair(MdevTypeName(*place.type), name)) {
       Refuse(place.slot->device, Code::kNameCollision,
              absl::StrFormat("the type '%s' would be the resource '%s', which is taken by %s",
-                             NameOf(*place.type), name,
+                             MdevTypeName(*place.type), name,
                              whole ? "whole devices" : "the type '" + owner->second.first + "'"),
              "give mdev[].domain another value for one of the two");
       return false;
@@ -188,7 +192,6 @@ class MdevPlanner {
     return true;
   }
 
-  // The parent's group, as the kernel has it.
   GroupPlan* GroupOf(const Slot& slot) {
     for (GroupPlan& group : plan_.groups) {
       if (slot.device->group && group.group == slot.device->group) return &group;
@@ -238,7 +241,7 @@ class MdevPlanner {
         .group = place.slot->device->group,
         .address = place.slot->parent->address,
         .text = absl::StrFormat("%d more of type %s (%s) are wanted than the kernel has room for",
-                                missing, NameOf(*place.type), place.type->id),
+                                missing, MdevTypeName(*place.type), place.type->id),
         .remedy =
             "lower the count in mdev[].types, or remove instances of other types: see "
             "available_instances below mdev_supported_types"};
@@ -248,7 +251,7 @@ class MdevPlanner {
 
   void RefuseType(const MdevCount& wanted, const std::vector<Slot>& slots) {
     std::vector<std::string> names;
-    for (const MdevType& type : slots.front().parent->types) names.push_back(NameOf(type));
+    for (const MdevType& type : slots.front().parent->types) names.push_back(MdevTypeName(type));
     Refuse(slots.front().device, Code::kVfioDriverMissing,
            absl::StrFormat("no parent has the type '%s'; %s has: %s", wanted.type,
                            slots.front().parent->address.ToString(), absl::StrJoin(names, ", ")),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,11 @@ bool IsOwnMdev(const MdevInstance& mdev);
 // case and hyphens kept. What the kubelet would reject is mended as in ModelResourceName().
 std::string MdevTypeResourceName(std::string_view type);
 
+// What a type is called: by its id where the driver tells no name.
+std::string MdevTypeName(const MdevType& type);
+// "nvidia.com/GRID_T4-1Q"
+std::string MdevResourceName(const MdevRule& rule, const MdevType& type);
+
 // "MDEV_PCI_RESOURCE_NVIDIA_COM_GRID_T4-1Q": KubeVirt's variable for uuids.
 std::string MdevVariable(std::string_view resource);
 
@@ -39,10 +45,17 @@ const MdevRule* FindMdevRule(const Policy& policy, const PciDevice& device);
 // has room for.
 void PlanMdevs(const Context& context, Plan& plan);
 
-// To remove this program's instances on the parents among `wanted`; one for each, by its group.
+// To remove those of this program's instances that `wanted` has; one for each, by its group.
 // What a pod or a process has is refused (`held`). Needs custody.inquiry.
 std::vector<GroupRelease> PlanMdevRelease(const NodeFacts& facts, const Custody& custody,
-                                          const std::vector<PciAddress>& wanted);
+                                          const std::set<std::string>& wanted);
+
+// This program's instances, by uuid; and those of them that are offered as `resource`, nullopt
+// where that is no resource of mediated devices.
+std::set<std::string> OwnMdevs(const NodeFacts& facts);
+std::optional<std::set<std::string>> OwnMdevsOf(const NodeFacts& facts,
+                                                const std::vector<Resource>& resources,
+                                                std::string_view resource);
 
 // Parents that have an instance of ours.
 std::vector<PciAddress> ParentsOfOwnMdevs(const NodeFacts& facts);

@@ -75,6 +75,12 @@ std::string MdevTypeResourceName(std::string_view type) {
   return TrimToAlnum(TrimToAlnum(std::move(name)).substr(0, 63));
 }
 
+std::string MdevTypeName(const MdevType& type) { return type.name.empty() ? type.id : type.name; }
+
+std::string MdevResourceName(const MdevRule& rule, const MdevType& type) {
+  return absl::StrFormat("%s/%s", rule.domain, MdevTypeResourceName(MdevTypeName(type)));
+}
+
 std::string MdevVariable(std::string_view resource) { return "MDEV_" + ResourceVariable(resource); }
 
 const MdevRule* FindMdevRule(const Policy& policy, const PciDevice& device) {

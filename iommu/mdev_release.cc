@@ -6,10 +6,10 @@
 namespace vfio_agent {
 
 std::vector<GroupRelease> PlanMdevRelease(const NodeFacts& facts, const Custody& custody,
-                                          const std::vector<PciAddress>& wanted) {
+                                          const std::set<std::string>& wanted) {
   std::vector<GroupRelease> list;
   for (const MdevInstance& mdev : facts.mdev.instances) {
-    if (!mdev.group || !IsOwnMdev(mdev) || !std::ranges::count(wanted, *mdev.parent)) continue;
+    if (!mdev.group || !IsOwnMdev(mdev) || !wanted.contains(mdev.uuid)) continue;
     GroupRelease release{.group = *mdev.group, .mdev = mdev.uuid};
     const std::string users = WhyHeld(custody, facts, *mdev.group);
     if (users.empty()) {
@@ -25,6 +25,28 @@ std::vector<GroupRelease> PlanMdevRelease(const NodeFacts& facts, const Custody&
     list.push_back(std::move(release));
   }
   return list;
+}
+
+std::set<std::string> OwnMdevs(const NodeFacts& facts) {
+  std::set<std::string> uuids;
+  for (const MdevInstance& mdev : facts.mdev.instances) {
+    if (IsOwnMdev(mdev)) uuids.insert(mdev.uuid);
+  }
+  return uuids;
+}
+
+std::optional<std::set<std::string>> OwnMdevsOf(const NodeFacts& facts,
+                                                const std::vector<Resource>& resources,
+                                                std::string_view resource) {
+  const auto named = std::ranges::find(resources, resource, &Resource::name);
+  const bool mdev =
+      named != resources.end() && !named->units.empty() && !named->units.front().mdev_type.empty();
+  if (!mdev) return std::nullopt;
+  std::set<std::string> uuids = OwnMdevs(facts);
+  std::erase_if(uuids, [&named](const std::string& uuid) {
+    return std::ranges::count(named->units, uuid, &Unit::id) == 0;
+  });
+  return uuids;
 }
 
 std::vector<PciAddress> ParentsOfOwnMdevs(const NodeFacts& facts) {

@@ -67,6 +67,12 @@ void PlanVfs(Draft& draft);
 void RefuseBadNames(std::vector<Draft>& drafts);
 std::vector<Resource> MakeResources(const std::vector<Draft>& drafts, const Context& context);
 
+// The NUMA node that the kubelet is told of `device`.
+std::optional<int> NumaNodeOf(const PciDevice& device, const ResourceRule& rule,
+                              const NodeFacts& facts);
+// A whole reason where one of `groups` is of noiommu mode, else empty.
+std::string UnsafeReason(const NodeFacts& facts, const std::vector<int>& groups);
+
 // True for a member that binding the group would move to a vfio driver.
 bool WillBind(const Draft& draft, size_t i);
 

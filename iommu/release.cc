@@ -153,9 +153,10 @@ bool GoesWithPf(const NodeFacts& facts, const Records& records, const PciDevice&
 }
 
 // The kernel shows what the record was to come to. VFs of the wanted number whose making had not
-// begun are somebody else's.
+// begun are somebody else's; and of a group that makes mediated devices no function is a guest's.
 bool IsCarriedOut(const GroupPlan& group, const Record& record) {
-  return group.verdict == Verdict::kBound && (!record.vfs || HasMadeVfs(record));
+  return group.verdict == Verdict::kBound && !group.makes_mdevs &&
+         (!record.vfs || HasMadeVfs(record));
 }
 
 }  // namespace

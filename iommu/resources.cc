@@ -10,14 +10,6 @@
 namespace vfio_agent {
 namespace {
 
-// The node that the kubelet is told.
-std::optional<int> NumaNodeOf(const PciDevice& device, const ResourceRule& rule,
-                              const NodeFacts& facts) {
-  if (!rule.numa_nearest || !device.numa_node) return device.numa_node;
-  const auto nearest = facts.nearest_cpu_nodes.find(*device.numa_node);
-  return nearest == facts.nearest_cpu_nodes.end() ? device.numa_node : nearest->second;
-}
-
 std::vector<Unit> UnitsOf(const Draft& draft, const Tenants& tenants, const Context& context) {
   std::vector<Unit> units;
   for (size_t i = 0; i < draft.devices.size(); ++i) {
@@ -36,10 +28,7 @@ std::vector<Unit> UnitsOf(const Draft& draft, const Tenants& tenants, const Cont
     const Condition condition = ConditionOf(draft, device, unit.pods, tenants, context);
     unit.state = condition.state;
     unit.reason = condition.reason;
-    if (unit.reason.empty() && unit.group && context.facts.groups.at(*unit.group).noiommu) {
-      unit.reason = absl::StrFormat("%s: UNSAFE, nothing isolates its user from the host",
-                                    CodeName(Code::kNoiommu));
-    }
+    if (unit.reason.empty()) unit.reason = UnsafeReason(context.facts, GroupsOf(unit));
     units.push_back(std::move(unit));
   }
   return units;
@@ -106,6 +95,26 @@ void RefuseOtherKind(Draft& draft, const ResourceRule& owner, const PciDevice& d
 }
 
 }  // namespace
+
+std::vector<int> GroupsOf(const Unit& unit) {
+  if (!unit.groups.empty()) return unit.groups;
+  return unit.group ? std::vector<int>{*unit.group} : std::vector<int>{};
+}
+
+std::optional<int> NumaNodeOf(const PciDevice& device, const ResourceRule& rule,
+                              const NodeFacts& facts) {
+  if (!rule.numa_nearest || !device.numa_node) return device.numa_node;
+  const auto nearest = facts.nearest_cpu_nodes.find(*device.numa_node);
+  return nearest == facts.nearest_cpu_nodes.end() ? device.numa_node : nearest->second;
+}
+
+std::string UnsafeReason(const NodeFacts& facts, const std::vector<int>& groups) {
+  const bool unsafe =
+      std::ranges::any_of(groups, [&facts](int group) { return facts.groups.at(group).noiommu; });
+  return unsafe ? absl::StrFormat("%s: UNSAFE, nothing isolates its user from the host",
+                                  CodeName(Code::kNoiommu))
+                : "";
+}
 
 void RefuseBadNames(std::vector<Draft>& drafts) {
   const Owners owners = OwnersOf(drafts);

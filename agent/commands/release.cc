@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iostream>
 #include <optional>
+#include <set>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -40,6 +41,30 @@ absl::StatusOr<std::vector<PciAddress>> Wanted(const Session& session, const Pic
     for (const Member& member : group->members) wanted.push_back(member.address);
   }
   return wanted;
+}
+
+bool HasParent(const std::vector<const GroupPlan*>& groups, const MdevInstance& mdev) {
+  return std::ranges::any_of(groups, [&mdev](const GroupPlan* group) {
+    return std::ranges::count(group->members, *mdev.parent, &Member::address) > 0;
+  });
+}
+
+// Of a resource of mediated devices its own are meant, and not all that their parents have made.
+std::set<std::string> WantedMdevs(const Session& session, const Picture& picture) {
+  const std::vector<std::string>& selectors = session.invocation().arguments;
+  if (selectors.empty()) return OwnMdevs(picture.facts);
+  std::set<std::string> uuids;
+  for (const std::string& selector : selectors) {
+    if (auto offered = OwnMdevsOf(picture.facts, picture.plan.resources, selector)) {
+      uuids.merge(*offered);
+      continue;
+    }
+    const auto groups = FindTargets(picture, {selector});
+    for (const MdevInstance& mdev : picture.facts.mdev.instances) {
+      if (IsOwnMdev(mdev) && groups.ok() && HasParent(*groups, mdev)) uuids.insert(mdev.uuid);
+    }
+  }
+  return uuids;
 }
 
 // The daemon answers at once or is in trouble.
@@ -222,8 +247,9 @@ int Release(Session& session, bool is_daemon) {
   }
   AddParts(PartsOf(picture->plan.resources), picture->custody.given);
   std::vector<GroupRelease> releases = PlanRelease(picture->facts, picture->custody, *wanted);
-  std::ranges::move(PlanMdevRelease(picture->facts, picture->custody, *wanted),
-                    std::back_inserter(releases));
+  std::ranges::move(
+      PlanMdevRelease(picture->facts, picture->custody, WantedMdevs(session, *picture)),
+      std::back_inserter(releases));
   if (!is_daemon) RefuseOffered(session, releases);
   const std::vector<Line> lines = Carry(std::move(releases), session, *picture);
   const Output output = session.invocation().output;

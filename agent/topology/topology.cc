@@ -115,8 +115,10 @@ TopologyDevice Describe(const Picture& picture, const Places& places, const PciD
       .group = device.group,
       .module = IsNvlinkModule(device),
   };
+  // What makes virtual functions or mediated devices stays with the host itself.
   const auto place = places.find(device.address);
-  if (place != places.end() && place->second.role != Role::kPhysical) {
+  if (place != places.end() && place->second.role != Role::kPhysical &&
+      !place->second.group->makes_mdevs) {
     described.verdict = place->second.group->verdict;
     if (place->second.role != Role::kForeign) described.resource = place->second.group->resource;
   }

@@ -74,7 +74,7 @@ Job MakeBindJob(const GroupPlan& group, const NodeFacts& facts, const Custody& c
     const PciDevice* const device = FindDevice(facts, member.address);
     if (device == nullptr) continue;
     if (!std::ranges::count(devices, member.address)) {
-      TakeAgain(custody.records, member.address, job);
+      if (!group.makes_mdevs) TakeAgain(custody.records, member.address, job);
       continue;
     }
     const auto earlier = job.earlier.find(member.address);

@@ -171,6 +171,17 @@ TEST_CASE("VGPU: what a pod or a process has is not removed", "[node][grpc]") {
   CHECK_FALSE(vgpu.Has(Ours(1)));
 }
 
+TEST_CASE("VGPU: no machine is shown with a parent of mediated devices as a card of its own",
+          "[node]") {
+  const VgpuNode vgpu;
+  const ProgramResult guest =
+      vgpu.node.Run({"topology", "--guest", "libvirt", "--config", vgpu.Config()});
+  CHECK_THAT(guest.out, !Catch::Contains("hostdev"));
+  CHECK_THAT(guest.err, Catch::Contains("the configuration selects nothing here"));
+  CHECK_THAT(vgpu.node.Run({"topology", "--guest", "libvirt", kT4, "--config", vgpu.Config()}).out,
+             Catch::Contains("bound to no vfio driver"));
+}
+
 TEST_CASE("VGPU: an unhealthy instance is not given, nor one that became another's type",
           "[node][grpc]") {
   VgpuNode vgpu;

@@ -142,13 +142,13 @@ TEST_CASE("VGPU: release removes ours, not what others made, and not what is hel
   const int group = *FindMdev(facts.mdev, Ours(0))->group;
   REQUIRE(node.mount->Control("hold " + std::to_string(group) + " 4242 qemu-kvm") == 0);
   custody.inquiry->use = ReadUse(*node.tree, facts, {}, {group});
-  const auto held = PlanMdevRelease(facts, custody, ParentsOfOwnMdevs(facts));
+  const auto held = PlanMdevRelease(facts, custody, {Ours(0), kForeign});
   REQUIRE(held.size() == 1);
   REQUIRE(held[0].refusals.size() == 1);
   CHECK_THAT(held[0].refusals[0].text, Catch::EndsWith("is in use by pid 4242 (qemu-kvm)"));
   REQUIRE(node.mount->Control("free " + std::to_string(group)) == 0);
   custody.inquiry->use = ReadUse(*node.tree, facts, {}, {group});
-  const auto free = PlanMdevRelease(facts, custody, ParentsOfOwnMdevs(facts));
+  const auto free = PlanMdevRelease(facts, custody, {Ours(0), kForeign});
   CHECK(node.Carry(free[0].actions).status.ok());
   CHECK_FALSE(node.Has(Ours(0)));
   CHECK(node.Has(kForeign));

@@ -1,4 +1,5 @@
 // Units of bundles: their states, who has them, and sets of units that are given together.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "iommu/release.h"
@@ -39,6 +40,36 @@ TEST_CASE("a unit is as bad as the worst of its parts", "[iommu]") {
   const Plan plan = PlanOf(facts, policy);
   CHECK(Units(plan).ends_with("to-bind\n"));
   CHECK(plan.resources[0].units[0].reason == "waits to be bound");
+}
+
+TEST_CASE("a bundle that nothing isolates is called unsafe, whole or by device", "[iommu]") {
+  NodeFacts facts = SmallBoard();
+  facts.groups.at(22).noiommu = true;
+  facts.vfio_nodes.erase("22");
+  facts.vfio_nodes.insert("noiommu-22");
+  Policy policy = Bundled({Gpus(2), Nics(2)});
+  policy.resources[0].noiommu = true;
+  policy.resources[0].bundle_by_device = GENERATE(false, true);
+  const Resource resource = PlanOf(facts, policy).resources.at(0);
+  for (const Unit& unit : resource.units) {
+    INFO(unit.id);
+    CHECK(unit.state == UnitState::kReady);
+    const std::vector<int> groups = GroupsOf(unit);
+    CHECK(unit.reason.starts_with("noiommu: UNSAFE") == (std::ranges::count(groups, 22) > 0));
+  }
+}
+
+TEST_CASE("the parts of a bundle are on the nearest node with processors, where that is asked for",
+          "[iommu]") {
+  NodeFacts facts = SmallBoard();
+  facts.nearest_cpu_nodes = {{1, 5}};
+  Policy policy = Bundled({Gpus(2), Nics(2)});
+  policy.resources[0].numa_nearest = true;
+  CHECK(PlanOf(facts, policy).resources[0].units[1].numa_node == 5);
+  policy.resources[0].bundle_by_device = true;
+  for (const Unit& unit : PlanOf(facts, policy).resources[0].units) {
+    CHECK(unit.numa_node == (Find(facts, unit.id).numa_node == 0 ? 0 : 5));
+  }
 }
 
 TEST_CASE("the pod that has a bundle has all of its groups", "[iommu]") {

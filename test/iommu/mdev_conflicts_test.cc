@@ -32,5 +32,53 @@ TEST_CASE("VGPU: parents may call one type by two names, or not tell one's", "[m
   CHECK(States(plan, "nvidia.com/nvidia-222") == "to-bind ");
 }
 
+TEST_CASE("VGPU: a resource means our instances of its type, and not the others of the parent",
+          "[mdev]") {
+  NodeFacts facts = Node({T4(kT4, 5, 0), Gpu("0000:11:00.0", 6)});
+  facts.mdev.parents = {ParentOf(kT4)};
+  const std::string q1 = MdevUuid(At(kT4), "nvidia-222", 0);
+  const std::string q4 = MdevUuid(At(kT4), "nvidia-225", 0);
+  AddInstance(facts, q1, kT4, 40);
+  AddInstance(facts, kForeign, kT4, 41);
+  AddInstance(facts, q4, kT4, 42, "nvidia-225");
+  const Plan plan = PlanFor(facts, Wanting({{"nvidia-222", 1}, {"nvidia-225", 1}},
+                                           MdevSpread::kEach, {{.address = At(kT4)}}));
+  using Uuids = std::set<std::string>;
+  CHECK(OwnMdevs(facts) == Uuids{q1, q4});
+  CHECK(OwnMdevsOf(facts, plan.resources, kQ1) == Uuids{q1});
+  CHECK(OwnMdevsOf(facts, plan.resources, "nvidia.com/GRID_T4-4Q") == Uuids{q4});
+  REQUIRE(plan.resources.size() == 3);
+  for (const Resource& resource : plan.resources) {
+    const bool mdev = !resource.units[0].mdev_type.empty();
+    CHECK(OwnMdevsOf(facts, plan.resources, resource.name).has_value() == mdev);
+  }
+}
+
+TEST_CASE("VGPU: a type that is named twice, by its name and its directory, counts once",
+          "[mdev]") {
+  NodeFacts facts = Node({T4(kT4, 5, 0)});
+  facts.mdev.parents = {ParentOf(kT4)};
+  const Plan plan = PlanFor(facts, Wanting({{"GRID T4-1Q", 1}, {"nvidia-222", 1}}));
+  CHECK(Codes(plan.refusals) == "name-collision 0000:3b:00.0");
+  CHECK(States(plan) == "refused ");
+  CHECK(GroupOf(plan, 5).actions.empty());
+}
+
+TEST_CASE("VGPU: what was cut off on its way back goes on, though its group makes instances",
+          "[mdev]") {
+  NodeFacts facts =
+      Node({T4(kT4, 5, 0), Function("0000:3b:00.1", 5, "vfio-pci", "10de:10f8", 0x040300)});
+  facts.mdev.parents = {ParentOf(kT4)};
+  Custody custody = Asked(TakenFrom({{"0000:3b:00.1", "snd_hda_intel"}}));
+  custody.records.at(At("0000:3b:00.1")).releasing = true;
+  const Plan plan = PlanFor(facts, Wanting({{"GRID T4-1Q", 0}}), custody);
+  REQUIRE(GroupOf(plan, 5).makes_mdevs);
+  REQUIRE(GroupOf(plan, 5).verdict == Verdict::kBound);
+  CHECK(FinishedRecords(custody.records, plan).empty());
+  REQUIRE(PlanRecovery(facts, custody, plan).size() == 1);
+  CHECK(PlanRecovery(facts, custody, plan)[0].members ==
+        std::vector<PciAddress>{At("0000:3b:00.1")});
+}
+
 }  // namespace
 }  // namespace vfio_agent
