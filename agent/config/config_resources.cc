@@ -83,6 +83,18 @@ absl::StatusOr<Selector> ReadSelector(const YamlValue& value) {
   return selector;
 }
 
+// Added to those of a preset, which are no less meant for that; an empty list means none at all.
+absl::Status ReadExclude(const YamlValue& value, ResourceRule& rule) {
+  std::vector<Selector> own;
+  RETURN_IF_ERROR(ReadSelectors(value, own));
+  if (own.empty()) rule.exclude.clear();
+  for (Selector& selector : own) {
+    if (std::ranges::count(rule.exclude, selector) == 0)
+      rule.exclude.push_back(std::move(selector));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadCompanions(const YamlValue& value, ResourceRule& rule) {
   if (value.kind == YamlValue::Kind::kList) {
     rule.companions = Companions::kListed;
@@ -167,7 +179,7 @@ absl::StatusOr<ResourceRule> ReadRule(const YamlValue& value, const Policy& poli
       {{"name", [&](const YamlValue& v) { return ReadName(v, policy, rule); }},
        {"domain", [&](const YamlValue& v) { return ReadDomain(v, rule); }},
        {"select", [&](const YamlValue& v) { return ReadSelectors(v, rule.select); }},
-       {"exclude", [&](const YamlValue& v) { return ReadSelectors(v, rule.exclude); }},
+       {"exclude", [&](const YamlValue& v) { return ReadExclude(v, rule); }},
        {"companions", [&](const YamlValue& v) { return ReadCompanions(v, rule); }},
        {"allowMembers", [&](const YamlValue& v) { return ReadSelectors(v, rule.allow_members); }},
        {"sharedGroup", [&](const YamlValue& v) { return ReadSharedGroup(v, rule); }},

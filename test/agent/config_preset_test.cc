@@ -44,6 +44,17 @@ TEST_CASE("what the entry says itself wins over its preset, before it or behind 
   CHECK(RuleIn("resources: [{preset: \"\", select: [{vendor: \"10de\"}]}]").preset.empty());
 }
 
+TEST_CASE("an exclusion of the entry's own leaves those of its preset", "[agent]") {
+  const std::string processor = "0000:00:02.0";
+  const ResourceRule rule = RuleIn(
+      "resources: [{preset: intel, exclude: [{address: \"0000:03:00.0\"}, "
+      "{address: \"" +
+      processor + "\"}]}]");
+  REQUIRE(rule.exclude.size() == 2);
+  CHECK(rule.exclude[0].address->ToString() == processor);
+  CHECK(rule.exclude[1].address->ToString() == "0000:03:00.0");
+}
+
 TEST_CASE("a wrong preset, suffix, NUMA or noiommu key is told with its place", "[agent]") {
   struct Row {
     const char* entry;
