@@ -109,7 +109,7 @@ void RefuseInUse(const NodeFacts& facts, const Custody& custody, int group, Grou
 // A VF that a host driver has meanwhile may carry the host's network or its disks.
 void RefuseHostVfs(const std::vector<const PciDevice*>& vfs, GroupRelease& release) {
   for (const PciDevice* vf : vfs) {
-    if (!vf->driver || IsVfioDriver(*vf->driver)) continue;
+    if (!vf->driver || IsOnVfio(*vf)) continue;
     release.refusals.push_back(
         {.code = Code::kDriverChanged,
          .group = release.group,

@@ -67,7 +67,9 @@ TEST_CASE("the parts of a bundle are on the nearest node with processors, where 
   policy.resources[0].numa_nearest = true;
   CHECK(PlanOf(facts, policy).resources[0].units[1].numa_node == 5);
   policy.resources[0].bundle_by_device = true;
-  for (const Unit& unit : PlanOf(facts, policy).resources[0].units) {
+  const Resource by_device = PlanOf(facts, policy).resources.at(0);
+  REQUIRE(by_device.units.size() == 8);
+  for (const Unit& unit : by_device.units) {
     CHECK(unit.numa_node == (Find(facts, unit.id).numa_node == 0 ? 0 : 5));
   }
 }

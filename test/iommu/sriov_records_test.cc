@@ -45,6 +45,16 @@ TEST_CASE("VFs of another number than the agent made are somebody else's and sta
   CHECK(PlanRelease(TwoVfs("nvidia"), Asked(four), {At(kPf)}).at(0).refusals.empty());
 }
 
+TEST_CASE("VFs on a variant driver of any name are the guests' and go with their device",
+          "[iommu]") {
+  NodeFacts facts = TwoVfs("hisi_acc");
+  CHECK_FALSE(PlanRelease(facts, Asked(Made(2)), {At(kPf)}).at(0).refusals.empty());
+  for (const char* vf : {kVf1, kVf2}) Find(facts, vf).vfio_cdev = "vfio0";
+  const auto releases = PlanRelease(facts, Asked(Made(2)), {At(kPf)});
+  CHECK(releases.at(0).refusals.empty());
+  CHECK_THAT(Shell(releases[0].actions), Catch::Contains("echo 0 > ") && Catch::Contains("unbind"));
+}
+
 TEST_CASE("VFs that somebody made after the agent was killed before it could are not the agent's",
           "[iommu]") {
   const Custody custody = Asked(Made(2, GENERATE("noted", "autoprobe")));
