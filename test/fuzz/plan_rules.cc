@@ -19,9 +19,12 @@ bool ChangesDriver(const Action& action) {
   return op == "override" || op == "unbind" || op == "probe";
 }
 
-// The drivers that the kernel lets share a group with a guest's device.
-bool SparesTheGroup(const std::string& driver) {
-  return driver.ends_with("vfio-pci") || driver.ends_with("vfio_pci") || driver == "pci-stub";
+// The drivers that the kernel lets share a group with a guest's device. A variant driver of any
+// name is told by what it makes: a character device below the function's vfio-dev.
+bool SparesTheGroup(const PciDevice& device) {
+  const std::string& driver = *device.driver;
+  return device.vfio_cdev || driver.ends_with("vfio-pci") || driver.ends_with("vfio_pci") ||
+         driver == "pci-stub";
 }
 
 void CheckMembers(const NodeFacts& facts, const GroupPlan& group) {
@@ -44,7 +47,7 @@ void CheckMembers(const NodeFacts& facts, const GroupPlan& group) {
   Require(static_cast<size_t>(members) == group.members.size(), "a group has all its members");
 }
 
-void CheckVerdict(const GroupPlan& group) {
+void CheckVerdict(const NodeFacts& facts, const GroupPlan& group) {
   Require((group.verdict == Verdict::kBind) == !group.actions.empty(),
           "only a group that is to be bound has steps");
   Require((group.verdict == Verdict::kRefused) == !group.refusals.empty(),
@@ -60,7 +63,8 @@ void CheckVerdict(const GroupPlan& group) {
   Require(CheckResourceName(group.resource).ok(), "what is handed out has a good name",
           group.resource);
   for (const Member& member : group.members) {
-    Require(member.role != Role::kForeign || !member.driver || SparesTheGroup(*member.driver),
+    Require(member.role != Role::kForeign || !member.driver ||
+                SparesTheGroup(*FindDevice(facts, member.address)),
             "no group is handed out while a host driver has a member", member.address.ToString());
   }
 }
@@ -152,7 +156,7 @@ void RequireSoundPlan(const NodeFacts& facts, const Plan& plan) {
     if (IsPhysical(group)) {
       CheckPhysical(group);
     } else {
-      CheckVerdict(group);
+      CheckVerdict(facts, group);
       CheckSteps(group);
     }
     members += group.group ? group.members.size() : 0;
