@@ -46,6 +46,7 @@ Json GroupToJson(const GroupPlan& group) {
                {"refusals", RefusalsToJson(group.refusals)},
                {"warnings", RefusalsToJson(group.warnings)}};
   if (group.makes_mdevs) json["makes_mdevs"] = true;
+  if (!group.vgpu_type.empty()) json["vgpu_type"] = group.vgpu_type;
   return json;
 }
 
@@ -70,6 +71,7 @@ Json ResourceToJson(const Resource& resource) {
       units.back()["mdev_type"] = unit.mdev_type;
       units.back()["parent"] = unit.primary.ToString();
     }
+    if (!unit.vgpu_type.empty()) units.back()["vgpu_type"] = unit.vgpu_type;
     for (const PodClaim& pod : unit.pods) {
       units.back()["pods"].push_back({{"namespace", pod.pod_namespace},
                                       {"pod", pod.pod},

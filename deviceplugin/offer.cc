@@ -62,6 +62,7 @@ std::string WhyMissing(const OfferedUnit& unit, const NodeFacts& facts) {
   if (address.ok() && FindDevice(facts, *address) == nullptr) return "the device is gone";
   const bool mdev = !unit.mdev_type.empty();
   if (mdev && FindMdev(facts.mdev, unit.id) == nullptr) return "the mediated device is gone";
+  if (!unit.vgpu_type.empty()) return "it is no vGPU of this type any more, or not selected";
   return "the device is no longer selected for this resource";
 }
 
@@ -127,6 +128,7 @@ class OfferMaker {
     if (const PciDevice* primary = FindDevice(facts_, unit.primary))
       offered.path = PathOf(*primary);
     offered.mdev_type = unit.mdev_type;
+    offered.vgpu_type = unit.vgpu_type;
     if (!unit.mdev_type.empty()) offered.addresses.push_back(unit.id);
     for (const int group : GroupsOf(unit)) {
       const auto members = endpoints_.find(group);

@@ -32,6 +32,7 @@ struct OfferedUnit {
   std::vector<std::string> pairs;  // "0000:11:00.0=0000:12:00.0", as Unit::pairs
   // Of a mediated device, its type's id: `id` and `addresses` are its uuid then.
   std::string mdev_type;
+  std::string vgpu_type;  // as Unit::vgpu_type
   bool operator==(const OfferedUnit&) const = default;
 };
 

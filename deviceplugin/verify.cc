@@ -97,6 +97,27 @@ absl::Status VerifyMdev(const Tree& tree, const OfferedUnit& unit) {
   return Changed(unit, Code::kDriverChanged, "it is bound to no driver");
 }
 
+// The type may have been changed since: a guest would get another share of the card, or none.
+absl::Status VerifyVgpu(const Tree& tree, const OfferedUnit& unit) {
+  const auto address = PciAddress::Parse(unit.id);
+  if (!address.ok()) return address.status();
+  const auto device = TreeDir::Open(tree, DeviceDir(*address));
+  if (!device.ok()) {
+    return Changed(
+        unit, Code::kDeviceGone,
+        absl::StrFormat("the virtual function cannot be read: %s", Message(device.status())));
+  }
+  RETURN_IF_ERROR(VerifyGroup(*device, unit, unit.id));
+  if (!device->ReadLinkName("driver").ok()) {
+    return Changed(unit, Code::kDriverChanged, "it is bound to no driver");
+  }
+  const auto type = tree.ReadText(CurrentVgpuPath(*address));
+  if (type.ok() && *type == unit.vgpu_type) return absl::OkStatus();
+  return Changed(unit, Code::kDriverChanged,
+                 absl::StrFormat("its vGPU type is %s now, was %s", type.ok() ? *type : "unknown",
+                                 unit.vgpu_type));
+}
+
 absl::Status VerifyNodes(const Tree& tree, const OfferedUnit& unit) {
   for (const std::string& node : unit.nodes) {
     const std::string_view path = node;
@@ -112,6 +133,10 @@ absl::Status VerifyNodes(const Tree& tree, const OfferedUnit& unit) {
 absl::Status VerifyUnit(const Tree& tree, const OfferedUnit& unit) {
   if (!unit.mdev_type.empty()) {
     RETURN_IF_ERROR(VerifyMdev(tree, unit));
+    return VerifyNodes(tree, unit);
+  }
+  if (!unit.vgpu_type.empty()) {
+    RETURN_IF_ERROR(VerifyVgpu(tree, unit));
     return VerifyNodes(tree, unit);
   }
   for (const std::string& address : unit.addresses) {

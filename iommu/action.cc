@@ -38,6 +38,10 @@ std::string Shell(const SetVfs& a) {
   return absl::StrFormat("echo %d > /%s", a.count, NumVfsPath(a.device));
 }
 
+std::string Shell(const SetVgpuType& a) {
+  return absl::StrFormat("echo %d > /%s", a.type, CurrentVgpuPath(a.device));
+}
+
 std::string_view Op(const LoadModule&) { return "modprobe"; }
 std::string_view Op(const SetOverride&) { return "override"; }
 std::string_view Op(const SetD3cold&) { return "d3cold"; }
@@ -48,6 +52,7 @@ std::string_view Op(const SetAutoprobe&) { return "autoprobe"; }
 std::string_view Op(const SetVfs&) { return "vfs"; }
 std::string_view Op(const CreateMdev&) { return "create-mdev"; }
 std::string_view Op(const RemoveMdev&) { return "remove-mdev"; }
+std::string_view Op(const SetVgpuType&) { return "set-vgpu-type"; }
 
 std::string Value(const LoadModule& a) { return a.module; }
 std::string Value(const SetOverride& a) { return a.driver; }
@@ -59,6 +64,7 @@ std::string Value(const SetAutoprobe& a) { return a.on ? "1" : "0"; }
 std::string Value(const SetVfs& a) { return absl::StrFormat("%d", a.count); }
 std::string Value(const CreateMdev& a) { return a.uuid; }
 std::string Value(const RemoveMdev& a) { return a.uuid; }
+std::string Value(const SetVgpuType& a) { return absl::StrFormat("%d", a.type); }
 
 const PciAddress* Device(const SetOverride& a) { return &a.device; }
 const PciAddress* Device(const SetD3cold& a) { return &a.device; }
@@ -66,6 +72,7 @@ const PciAddress* Device(const Unbind& a) { return &a.device; }
 const PciAddress* Device(const Probe& a) { return &a.device; }
 const PciAddress* Device(const SetAutoprobe& a) { return &a.device; }
 const PciAddress* Device(const SetVfs& a) { return &a.device; }
+const PciAddress* Device(const SetVgpuType& a) { return &a.device; }
 const PciAddress* Device(const LoadModule&) { return nullptr; }
 const PciAddress* Device(const AwaitNode&) { return nullptr; }
 const PciAddress* Device(const CreateMdev&) { return nullptr; }

@@ -65,11 +65,18 @@ struct RemoveMdev {
   std::string uuid;
   bool operator==(const RemoveMdev&) const = default;
 };
+// Gives a virtual function that stays on its vendor's driver a vGPU type, or takes it away (0).
+struct SetVgpuType {
+  PciAddress device;
+  int type = 0;
+  std::string name;  // of the type, for people and the journal; empty where it is taken away
+  bool operator==(const SetVgpuType&) const = default;
+};
 using Action = std::variant<LoadModule, SetD3cold, SetOverride, Unbind, Probe, AwaitNode,
-                            SetAutoprobe, SetVfs, CreateMdev, RemoveMdev>;
+                            SetAutoprobe, SetVfs, CreateMdev, RemoveMdev, SetVgpuType>;
 
 // "modprobe", "d3cold", "override", "unbind", "probe", "await-node", "autoprobe", "vfs",
-// "create-mdev", "remove-mdev": the `op` of the plan's JSON.
+// "create-mdev", "remove-mdev", "set-vgpu-type": the `op` of the plan's JSON.
 std::string_view OpName(const Action& action);
 // The step as the shell command a person would type: the text of plan, log and tests.
 std::string ToShell(const Action& action);
@@ -78,7 +85,7 @@ std::string ToShell(const Action& action);
 const PciAddress* DeviceOf(const Action& action);
 // The devices that `actions` are about, in order, each once.
 std::vector<PciAddress> DevicesOf(std::span<const Action> actions);
-// The value of the plan's JSON: the driver, module, node or uuid.
+// The value of the plan's JSON: the driver, module, node, uuid or type.
 std::string ValueOf(const Action& action);
 
 }  // namespace vfio_agent

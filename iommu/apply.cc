@@ -109,6 +109,17 @@ struct Step {
     absl::Status status = writer.Write(MdevDir(a.uuid) + "/remove", "1");
     return status.ok() || tree.Exists(MdevDir(a.uuid)) ? status : absl::OkStatus();
   }
+
+  absl::Status operator()(const SetVgpuType& a) const {
+    RETURN_IF_ERROR(writer.Write(CurrentVgpuPath(a.device), absl::StrFormat("%d", a.type)));
+    const absl::StatusOr<std::string> now = tree.ReadText(CurrentVgpuPath(a.device));
+    RETURN_IF_ERROR(now.status());
+    int type = -1;
+    if (absl::SimpleAtoi(*now, &type) && type == a.type) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrFormat("the driver took the write, and the vGPU type of %s is not %d but another",
+                        a.device.ToString(), a.type));
+  }
 };
 
 Code CodeOf(const LoadModule&) { return Code::kVfioDriverMissing; }
@@ -121,6 +132,7 @@ Code CodeOf(const SetAutoprobe&) { return Code::kProbeRefused; }
 Code CodeOf(const SetVfs&) { return Code::kProbeRefused; }
 Code CodeOf(const CreateMdev&) { return Code::kProbeRefused; }
 Code CodeOf(const RemoveMdev&) { return Code::kHeld; }
+Code CodeOf(const SetVgpuType& a) { return a.type == 0 ? Code::kHeld : Code::kProbeRefused; }
 
 }  // namespace
 
@@ -139,6 +151,10 @@ Outcome Apply(std::span<const Action> actions, const Tree& tree, Writer& writer,
 }
 
 Code CodeOfFailure(const Action& action, const absl::Status& status) {
+  // NVIDIA's driver says EPERM of a function that a guest has, and where the card has no room.
+  if (std::holds_alternative<SetVgpuType>(action) && ErrnoOf(status) == EPERM) {
+    return std::visit([](const auto& a) { return CodeOf(a); }, action);
+  }
   if (absl::IsPermissionDenied(status) || ErrnoOf(status) == EROFS) return Code::kPermissionDenied;
   if (std::holds_alternative<CreateMdev>(action) && absl::IsDeadlineExceeded(status)) {
     return Code::kNodeMissing;

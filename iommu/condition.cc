@@ -55,13 +55,9 @@ std::string WhatNodeIsMissing(const Draft& draft, const Context& context) {
 
 std::string WhatFailedFatally(const Draft& draft, const Context& context) {
   for (const PciDevice* device : draft.devices) {
-    const auto before = context.custody.fatal_before.find(device->address);
-    if (before == context.custody.fatal_before.end()) continue;
-    const uint64_t count = FatalErrors(context.facts, *device);
-    if (count <= before->second) continue;
-    return absl::StrFormat(
-        "%d fatal PCIe errors (AER) at %s or its root port, since it was looked at first",
-        count - before->second, Spell(*device));
+    if (std::string text = vfio_agent::WhatFailedFatally(*device, context); !text.empty()) {
+      return text;
+    }
   }
   return "";
 }
@@ -200,6 +196,16 @@ Condition ConditionOfPart(const Draft& draft, const PciDevice& part, const PciAd
   const Refusal& first = draft.plan.refusals.front();
   condition.reason = Because(first.code, first.text);
   return condition;
+}
+
+std::string WhatFailedFatally(const PciDevice& device, const Context& context) {
+  const auto before = context.custody.fatal_before.find(device.address);
+  if (before == context.custody.fatal_before.end()) return "";
+  const uint64_t count = FatalErrors(context.facts, device);
+  if (count <= before->second) return "";
+  return absl::StrFormat(
+      "%d fatal PCIe errors (AER) at %s or its root port, since it was looked at first",
+      count - before->second, Spell(device));
 }
 
 std::string Spell(const PodClaim& claim) {

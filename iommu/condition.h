@@ -56,6 +56,13 @@ Condition ConditionOfMdev(const MdevInstance& mdev, const std::string& resource,
                           const std::vector<PodClaim>& pods, const Tenants& tenants,
                           const NodeFacts& facts);
 
+// The state of a unit that has a group to itself and is whole in itself, by who has it.
+Condition ConditionOfLone(const std::string& unit, int group, const std::string& resource,
+                          const std::vector<PodClaim>& pods, const Tenants& tenants);
+
+// The fatal PCIe errors of `device` since it was looked at first, in a sentence; else empty.
+std::string WhatFailedFatally(const PciDevice& device, const Context& context);
+
 // "pod team/vm (container compute)".
 std::string Spell(const PodClaim& claim);
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "iommu/condition.h"
+#include "iommu/vgpu.h"
 
 namespace vfio_agent {
 namespace {
@@ -54,7 +55,8 @@ std::vector<std::string> PodsOf(const PodClaims& claims, const Parts& given,
 void NoteBound(const NodeFacts& facts, std::set<PciAddress>& seen_bound) {
   std::set<int> groups;
   for (const PciDevice& device : facts.devices) {
-    if (device.group && IsOnVfio(device)) groups.insert(*device.group);
+    const bool given = IsOnVfio(device) || MayBeVgpu(facts, device.address);
+    if (device.group && given) groups.insert(*device.group);
   }
   for (const PciDevice& device : facts.devices) {
     if (device.group && !device.IsBridge() && groups.contains(*device.group)) {
@@ -86,9 +88,10 @@ void NoteFatal(const NodeFacts& facts, std::map<PciAddress, uint64_t>& before) {
 
 bool CanBeHeld(const Custody& custody, const NodeFacts& facts, int group) {
   if (!UuidsOf(facts, group).empty()) return true;
-  return std::ranges::any_of(MembersOf(facts, group), [&custody](const PciDevice* device) {
+  return std::ranges::any_of(MembersOf(facts, group), [&custody, &facts](const PciDevice* device) {
     const auto record = custody.records.find(device->address);
-    return IsOnVfio(*device) || custody.seen_bound.contains(device->address) ||
+    return IsOnVfio(*device) || MayBeVgpu(facts, device->address) ||
+           custody.seen_bound.contains(device->address) ||
            (record != custody.records.end() && record->second.IsTaken() && !record->second.vfs);
   });
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "iommu/condition.h"
 #include "iommu/naming.h"
+#include "iommu/spread.h"
 
 namespace vfio_agent {
 namespace {
@@ -28,6 +29,8 @@ struct Place {
   const MdevType* type = nullptr;
   int have = 0;
   int room = 0;
+  PciAddress Address() const { return slot->parent->address; }
+  std::optional<int> Node() const { return slot->device->numa_node; }
 };
 
 class MdevPlanner {
@@ -92,39 +95,10 @@ class MdevPlanner {
     return places;
   }
 
-  // Where the next one goes: to the parent with the fewest, or first to the NUMA node with the
-  // fewest. Null where there is no room anywhere.
-  static Place* Next(MdevSpread spread, std::vector<Place>& places) {
-    std::map<std::optional<int>, int> on_node;
-    for (const Place& place : places) on_node[place.slot->device->numa_node] += place.have;
-    Place* best = nullptr;
-    const auto rank = [&](const Place& place) {
-      const bool by_node = spread == MdevSpread::kNuma;
-      return std::tuple(by_node ? on_node[place.slot->device->numa_node] : 0, place.have,
-                        place.slot->parent->address);
-    };
-    for (Place& place : places) {
-      if (place.room > 0 && (best == nullptr || rank(place) < rank(*best))) best = &place;
-    }
-    return best;
-  }
-
   void Deal(const MdevRule& rule, const MdevCount& wanted, std::vector<Place>& places) {
-    if (rule.spread == MdevSpread::kEach) {
-      for (Place& place : places) {
-        int missing = wanted.count - place.have;
-        for (; missing > 0 && place.room > 0; --missing) Create(rule, place);
-        if (missing > 0) WarnOfShortage(place, missing);
-      }
-      return;
-    }
-    int missing = wanted.count;
-    for (const Place& place : places) missing -= place.have;
-    for (; missing > 0; --missing) {
-      Place* const place = Next(rule.spread, places);
-      if (place == nullptr) return WarnOfShortage(places.front(), missing);
-      Create(rule, *place);
-    }
+    DealOut(
+        rule.spread, wanted.count, places, [&](Place& place) { Create(rule, place); },
+        [this](const Place& place, int missing) { WarnOfShortage(place, missing); });
   }
 
   void Create(const MdevRule& rule, Place& place) {

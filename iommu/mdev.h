@@ -36,6 +36,9 @@ std::string MdevResourceName(const MdevRule& rule, const MdevType& type);
 // "MDEV_PCI_RESOURCE_NVIDIA_COM_GRID_T4-1Q": KubeVirt's variable for uuids.
 std::string MdevVariable(std::string_view resource);
 
+// The first of `rules` that has `device` for a parent, or null.
+const MdevRule* FindParentRule(const std::vector<MdevRule>& rules, const PciDevice& device);
+
 // The entry of `mdev:` that has `device` for a parent, or null. Such a device is no resource
 // itself: it stays with its driver.
 const MdevRule* FindMdevRule(const Policy& policy, const PciDevice& device);

@@ -8,9 +8,10 @@ Condition Because(UnitState state, Code code, const std::string& text) {
   return {state, absl::StrFormat("%s: %s", CodeName(code), text)};
 }
 
-// Of an instance that is whole in itself.
-Condition ConditionOfTenant(const MdevInstance& mdev, const std::string& resource,
-                            const std::vector<PodClaim>& pods, const Tenants& tenants) {
+}  // namespace
+
+Condition ConditionOfLone(const std::string& unit, int group, const std::string& resource,
+                          const std::vector<PodClaim>& pods, const Tenants& tenants) {
   for (const PodClaim& pod : pods) {
     if (pod.resource == resource) return {UnitState::kHeld, Spell(pod)};
   }
@@ -18,15 +19,13 @@ Condition ConditionOfTenant(const MdevInstance& mdev, const std::string& resourc
     return Because(UnitState::kRefused, Code::kHeld,
                    absl::StrFormat("%s has it as %s", Spell(pods.front()), pods.front().resource));
   }
-  if (tenants.IsGranted(mdev.uuid)) return {UnitState::kHeld, "given to a pod a moment ago"};
-  const std::vector<Holder>* const holders = tenants.HoldersOf(*mdev.group);
+  if (tenants.IsGranted(unit)) return {UnitState::kHeld, "given to a pod a moment ago"};
+  const std::vector<Holder>* const holders = tenants.HoldersOf(group);
   if (holders == nullptr) return {UnitState::kReady, ""};
   return Because(UnitState::kUnhealthy, Code::kInUseHolder,
-                 absl::StrFormat("group %d is open, and no pod has it: %s", *mdev.group,
+                 absl::StrFormat("group %d is open, and no pod has it: %s", group,
                                  Spell(holders->front())));
 }
-
-}  // namespace
 
 Condition ConditionOfMdev(const MdevInstance& mdev, const std::string& resource,
                           const std::vector<PodClaim>& pods, const Tenants& tenants,
@@ -43,7 +42,7 @@ Condition ConditionOfMdev(const MdevInstance& mdev, const std::string& resource,
     return Because(UnitState::kUnhealthy, Code::kNodeMissing,
                    absl::StrFormat("/dev/vfio/%s is not there", node));
   }
-  return ConditionOfTenant(mdev, resource, pods, tenants);
+  return ConditionOfLone(mdev.uuid, *mdev.group, resource, pods, tenants);
 }
 
 }  // namespace vfio_agent

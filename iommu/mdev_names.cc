@@ -83,11 +83,15 @@ std::string MdevResourceName(const MdevRule& rule, const MdevType& type) {
 
 std::string MdevVariable(std::string_view resource) { return "MDEV_" + ResourceVariable(resource); }
 
-const MdevRule* FindMdevRule(const Policy& policy, const PciDevice& device) {
+const MdevRule* FindParentRule(const std::vector<MdevRule>& rules, const PciDevice& device) {
   if (device.IsBridge()) return nullptr;
   const auto found = std::ranges::find_if(
-      policy.mdev, [&device](const MdevRule& rule) { return MatchesAny(rule.parents, device); });
-  return found == policy.mdev.end() ? nullptr : &*found;
+      rules, [&device](const MdevRule& rule) { return MatchesAny(rule.parents, device); });
+  return found == rules.end() ? nullptr : &*found;
+}
+
+const MdevRule* FindMdevRule(const Policy& policy, const PciDevice& device) {
+  return FindParentRule(policy.mdev, device);
 }
 
 }  // namespace vfio_agent

@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "iommu/mdev.h"
 #include "iommu/naming.h"
 #include "iommu/planning.h"
+#include "iommu/vgpu.h"
 
 namespace vfio_agent {
 namespace {
@@ -19,7 +19,7 @@ bool Selects(const ResourceRule& rule, const PciDevice& device) {
 
 // The first entry whose selectors fit and whose exclusions do not.
 const ResourceRule* FirstFit(const Policy& policy, const PciDevice& device) {
-  if (device.IsBridge() || FindMdevRule(policy, device) != nullptr) return nullptr;
+  if (device.IsBridge() || StaysWithDriver(policy, device)) return nullptr;
   for (const ResourceRule& rule : policy.resources) {
     if (Selects(rule, device) && !MatchesAny(rule.exclude, device)) return &rule;
   }
@@ -41,7 +41,7 @@ bool ToMakeVfs(const Policy& policy, const PciDevice& device) {
 const ResourceRule* FindVfRule(const Context& context, const PciDevice& device) {
   const PciDevice* const physical =
       device.IsVf() ? FindDevice(context.facts, *device.physfn) : nullptr;
-  if (physical == nullptr || FindMdevRule(context.policy, device) != nullptr) return nullptr;
+  if (physical == nullptr || StaysWithDriver(context.policy, device)) return nullptr;
   const ResourceRule* const rule = FindMaker(context.policy, *physical);
   return rule == nullptr || MatchesAny(rule->exclude, device) ? nullptr : rule;
 }
@@ -56,14 +56,14 @@ const ResourceRule* FindRule(const Context& context, const PciDevice& device) {
 // Plugged in from outside, and selected by something else than its address.
 bool IsFromOutside(const Policy& policy, const PciDevice& device) {
   return device.removable && !device.IsVf() && !device.IsBridge() &&
-         FindMdevRule(policy, device) == nullptr &&
+         !StaysWithDriver(policy, device) &&
          std::ranges::any_of(policy.resources, [&device](const ResourceRule& rule) {
            return MatchesAny(rule.select, device) && !MatchesAny(rule.exclude, device);
          });
 }
 
 bool IsExcluded(const Policy& policy, const PciDevice& device) {
-  return !device.IsBridge() && FindMdevRule(policy, device) == nullptr &&
+  return !device.IsBridge() && !StaysWithDriver(policy, device) &&
          std::ranges::any_of(policy.resources, [&device](const ResourceRule& rule) {
            return Selects(rule, device) && MatchesAny(rule.exclude, device);
          });

@@ -8,6 +8,7 @@
 #include "iommu/mdev.h"
 #include "iommu/planning.h"
 #include "iommu/preset.h"
+#include "iommu/vgpu.h"
 
 namespace vfio_agent {
 namespace {
@@ -126,6 +127,7 @@ Plan MakePlan(const NodeFacts& facts, const Policy& policy, const ModelNames& na
     plan.groups.push_back(std::move(draft.plan));
   }
   PlanMdevs(context, plan);
+  PlanVgpus(context, plan);
   return plan;
 }
 

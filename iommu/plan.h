@@ -54,6 +54,9 @@ struct GroupPlan {
   // It has a parent of mediated devices: kBind makes what is missing, kBound has all; nothing of
   // the group itself is given away.
   bool makes_mdevs = false;
+  // Of a virtual function that is a vGPU, or is to be one: its type's id. The function stays with
+  // its driver; kBind sets the type, kBound has it.
+  std::string vgpu_type;
   bool operator==(const GroupPlan&) const = default;
 };
 
@@ -79,6 +82,8 @@ struct Unit {
   // Of a mediated device, the type's id: `id` is its uuid then, `primary` its parent, which no
   // guest gets, and there are no `addresses`. Empty for PCI functions.
   std::string mdev_type;
+  // Of a vGPU that is a virtual function, the type's id: "1145".
+  std::string vgpu_type;
   bool operator==(const Unit&) const = default;
 };
 

@@ -63,17 +63,19 @@ struct ResourceRule {
 enum class MdevSpread { kEach, kRoundRobin, kNuma };
 
 struct MdevCount {
-  std::string type;  // name ("GRID T4-1Q") or id ("nvidia-222")
+  std::string type;  // name ("GRID T4-1Q") or id ("nvidia-222"; of `vgpu:` "1145")
   int count = 0;     // how many there shall be; 0: only those that others make are offered
   bool operator==(const MdevCount&) const = default;
 };
 
-// One entry of `mdev:`.
+// One entry of `mdev:`, or of `vgpu:`, whose parents are physical functions.
 struct MdevRule {
   std::vector<Selector> parents;
   std::vector<MdevCount> types;  // in the file's order, in which they are made
   MdevSpread spread = MdevSpread::kEach;
   std::string domain = "nvidia.com";
+  // Of `vgpu:`: what types are called that the driver lists no more, since the card is full.
+  std::map<int, std::string> names;
   bool operator==(const MdevRule&) const = default;
 };
 
@@ -83,6 +85,7 @@ struct Policy {
   std::set<PciAddress> guard_override;
   bool iommufd = false;  // guests are given /dev/iommu and cdevs, so that these suffice
   std::vector<MdevRule> mdev;
+  std::vector<MdevRule> vgpu;
   bool operator==(const Policy&) const = default;
 };
 

@@ -6,7 +6,8 @@
 namespace vfio_agent {
 namespace {
 
-constexpr char kMaking[] = "vfs";  // SetVfs' `op`
+constexpr char kMaking[] = "vfs";             // SetVfs' `op`
+constexpr char kSetting[] = "set-vgpu-type";  // SetVgpuType's
 
 }  // namespace
 
@@ -42,12 +43,17 @@ bool HasMadeVfs(const Record& record) {
          (record.releasing || record.step == kMaking || record.step == kStepDone);
 }
 
+bool HasSetVgpu(const Record& record) {
+  return record.this_boot && record.vgpu_type &&
+         (record.releasing || record.step == kSetting || record.step == kStepDone);
+}
+
 void NoteMadeVfs(std::span<const Action> done, Records& records) {
   for (const Action& action : done) {
-    const auto* const making = std::get_if<SetVfs>(&action);
-    if (making == nullptr) continue;
-    const auto record = records.find(making->device);
-    if (record != records.end()) record->second.step = kMaking;
+    const bool making = std::holds_alternative<SetVfs>(action);
+    if (!making && !std::holds_alternative<SetVgpuType>(action)) continue;
+    const auto record = records.find(*DeviceOf(action));
+    if (record != records.end()) record->second.step = making ? kMaking : kSetting;
   }
 }
 

@@ -34,6 +34,10 @@ struct Record {
   // what sriov_drivers_autoprobe was before. It had none then.
   std::optional<int> vfs;
   std::optional<bool> vfs_autoprobe;
+  // Of a virtual function that was given a vGPU type by this agent, or is about to be: the type's
+  // id and name. It had none then.
+  std::optional<int> vgpu_type;
+  std::string vgpu_name;
 
   // The guests' by our doing: every step of the bind was carried out in this boot.
   bool IsTaken() const { return this_boot && !releasing && step == kStepDone; }
@@ -43,6 +47,8 @@ struct Record {
 };
 // True where VFs of the physical function are, or were, this agent's: their making had begun.
 bool HasMadeVfs(const Record& record);
+// True where the vGPU type is, or was, this agent's: its write had begun.
+bool HasSetVgpu(const Record& record);
 using Records = std::map<PciAddress, Record>;
 
 // The record of `device` before the first write to it. What an earlier record of this boot says

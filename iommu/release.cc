@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "iommu/planning.h"
+#include "iommu/vgpu.h"
 
 namespace vfio_agent {
 namespace {
@@ -72,12 +73,15 @@ void AddWayBack(const NodeFacts& facts, const Records& records, const PciDevice&
                 std::vector<Action>& actions) {
   const Record* const record = OriginOf(records, device.address);
   if (record != nullptr && record->vfs) return AddVfsReturn(facts, records, device, actions);
+  if (record != nullptr && record->vgpu_type) return AddVgpuReturn(facts, *record, actions);
   AddReturn(facts, records, device, actions);
 }
 
 // Ours to move: on a vfio driver, or left without one or with an override half-way through a bind.
-bool ToBeMoved(const Records& records, const PciDevice& device) {
+// A vGPU that somebody else has made keeps its type.
+bool ToBeMoved(const NodeFacts& facts, const Records& records, const PciDevice& device) {
   if (device.IsBridge()) return false;
+  if (MayBeVgpu(facts, device.address)) return OriginOf(records, device.address) != nullptr;
   if (IsOnVfio(device)) return true;
   return OriginOf(records, device.address) != nullptr;
 }
@@ -153,10 +157,11 @@ bool GoesWithPf(const NodeFacts& facts, const Records& records, const PciDevice&
 }
 
 // The kernel shows what the record was to come to. VFs of the wanted number whose making had not
-// begun are somebody else's; and of a group that makes mediated devices no function is a guest's.
+// begun are somebody else's, and so is a vGPU type; and of a group that makes mediated devices no
+// function is a guest's.
 bool IsCarriedOut(const GroupPlan& group, const Record& record) {
   return group.verdict == Verdict::kBound && !group.makes_mdevs &&
-         (!record.vfs || HasMadeVfs(record));
+         (!record.vfs || HasMadeVfs(record)) && (!record.vgpu_type || HasSetVgpu(record));
 }
 
 }  // namespace
@@ -186,7 +191,7 @@ std::vector<GroupRelease> PlanRelease(const NodeFacts& facts, const Custody& cus
   }
   for (const PciDevice& device : facts.devices) {
     if (!device.group || !releases.contains(*device.group)) continue;
-    if (!ToBeMoved(custody.records, device)) continue;
+    if (!ToBeMoved(facts, custody.records, device)) continue;
     if (GoesWithPf(facts, custody.records, device, releases)) continue;
     AddMember(facts, custody, device, releases[*device.group]);
   }

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_format.h"
 #include "iommu/planning.h"
+#include "iommu/vgpu.h"
 
 namespace vfio_agent {
 namespace {
@@ -183,10 +184,10 @@ void WarnReset(const Context& context, Draft& draft, size_t i) {
   }
 }
 
-constexpr std::array<MemberRule, 14> kRules = {
+constexpr std::array<MemberRule, 15> kRules = {
     RequireGroup,      RefuseNoiommu,     RefuseForeign,       RefuseVf,        RefusePfWithVfs,
     RefuseBootDisplay, RefuseFrameBuffer, RefuseUnknownDriver, RequireOverride, RefuseReserved,
-    RefuseDenied,      RefuseDead,        RefuseWideAddress,   WarnReset,
+    RefuseDenied,      RefuseDead,        RefuseWideAddress,   WarnReset,       RefuseVgpu,
 };
 
 // A member that the group lists and that could not be read, or not be told to be in it, may be

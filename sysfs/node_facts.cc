@@ -129,6 +129,9 @@ absl::StatusOr<NodeFacts> TakeNodeFacts(const Tree& tree, ConfigReader& config,
   facts.mdev = ReadMdevFacts(tree);
   std::ranges::move(facts.mdev.skipped, std::back_inserter(facts.skipped));
   facts.mdev.skipped.clear();
+  facts.vgpu = ReadVgpuFacts(tree, facts.devices);
+  std::ranges::move(facts.vgpu.skipped, std::back_inserter(facts.skipped));
+  facts.vgpu.skipped.clear();
   facts.frame_buffers = ReadFrameBuffers(tree, facts.devices);
   facts.nearest_cpu_nodes = ReadNearestNodes(tree, facts.devices);
   return facts;

@@ -11,6 +11,7 @@
 #include "sysfs/mdev.h"
 #include "sysfs/module_facts.h"
 #include "sysfs/pci_device.h"
+#include "sysfs/vgpu.h"
 
 namespace vfio_agent {
 
@@ -48,6 +49,7 @@ struct NodeFacts {
   std::map<int, int> nearest_cpu_nodes;
   std::vector<std::string> skipped;  // entries that are no devices, and why, one line each
   MdevFacts mdev;                    // its `skipped` are moved to the list above
+  VgpuFacts vgpu;                    // the same
 
   bool operator==(const NodeFacts&) const = default;
 };

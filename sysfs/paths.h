@@ -77,6 +77,12 @@ inline std::string MdevCreatePath(const PciAddress& parent, const std::string& t
 inline std::string MdevDir(const std::string& uuid) {
   return absl::StrFormat("%s/%s", kMdevDevicesDir, uuid);
 }
+inline std::string CurrentVgpuPath(const PciAddress& function) {
+  return DeviceDir(function) + "/nvidia/current_vgpu_type";
+}
+inline std::string CreatableVgpusPath(const PciAddress& function) {
+  return DeviceDir(function) + "/nvidia/creatable_vgpu_types";
+}
 inline std::string ModulesFile(const std::string& release, const char* name) {
   return absl::StrFormat("lib/modules/%s/%s", release, name);
 }

@@ -43,6 +43,10 @@ std::string_view Word(Result result) {
 }
 
 std::string_view Word(const Line& line) {
+  if (line.group != nullptr && !line.group->vgpu_type.empty()) {
+    if (line.result == Result::kBound) return "vGPU type set";
+    return line.result == Result::kAlready ? "has its vGPU type" : Word(line.result);
+  }
   if (line.group == nullptr || !IsPhysical(*line.group)) return Word(line.result);
   if (line.result == Result::kBound) return "virtual functions made";
   return line.result == Result::kAlready ? "has its virtual functions" : Word(line.result);

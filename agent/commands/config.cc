@@ -79,6 +79,13 @@ Json MdevRuleToJson(const MdevRule& rule) {
           {"domain", rule.domain}};
 }
 
+Json VgpuRuleToJson(const MdevRule& rule) {
+  Json json = MdevRuleToJson(rule);
+  json["names"] = Json::object();
+  for (const auto& [id, name] : rule.names) json["names"][absl::StrFormat("%d", id)] = name;
+  return json;
+}
+
 // "bind.parallel" becomes {"bind": {"parallel": …}}.
 void Put(Json& document, const std::string& key, const std::string& value) {
   const size_t dot = key.find('.');
@@ -114,6 +121,8 @@ Json PolicyToJson(const Config& config) {
   document["aliases"] = policy.aliases;
   document["mdev"] = Json::array();
   for (const MdevRule& rule : policy.mdev) document["mdev"].push_back(MdevRuleToJson(rule));
+  document["vgpu"] = Json::array();
+  for (const MdevRule& rule : policy.vgpu) document["vgpu"].push_back(VgpuRuleToJson(rule));
   Json overrides = Json::array();
   for (const PciAddress& address : policy.guard_override) overrides.push_back(address.ToString());
   document["guard"]["override"] = overrides;

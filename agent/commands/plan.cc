@@ -31,6 +31,9 @@ std::string GroupText(const GroupPlan& group) {
   std::string text = absl::StrFormat("\n# %s: %s%s%s\n", GroupTitle(group), Name(group.verdict),
                                      group.resource.empty() ? "" : " ", group.resource);
   if (group.makes_mdevs) text += "#   keeps its driver, which makes mediated devices\n";
+  if (!group.vgpu_type.empty()) {
+    text += absl::StrFormat("#   keeps its driver; vGPU type %s\n", group.vgpu_type);
+  }
   for (const Member& member : group.members) text += MemberLine(member);
   for (const Action& action : group.actions) text += ToShell(action) + "\n";
   return text;

@@ -81,6 +81,7 @@ absl::Status ReadRoot(const YamlValue& root, Config& config) {
                         {"resources", [&](const YamlValue& v) { return ReadResources(v, policy); }},
                         {"aliases", [&](const YamlValue& v) { return ReadAliases(v, policy); }},
                         {"mdev", [&](const YamlValue& v) { return ReadMdevRules(v, policy); }},
+                        {"vgpu", [&](const YamlValue& v) { return ReadVgpuRules(v, policy); }},
                         {"guard", [&](const YamlValue& v) { return ReadGuard(v, policy); }},
                         Section("bind", config),
                         Section("kubelet", config),
@@ -137,7 +138,10 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
   ASSIGN_OR_RETURN(const YamlValue root, ParseYaml(text, file_name));
   RETURN_IF_ERROR(ReadRoot(root, config));
   if (!config.passthrough) config.policy.resources.clear();
-  if (!config.passthrough && !config.vgpu) config.policy.mdev.clear();
+  if (!config.passthrough && !config.vgpu) {
+    config.policy.mdev.clear();
+    config.policy.vgpu.clear();
+  }
   return config;
 }
 

@@ -17,7 +17,7 @@ struct Config {
   Policy policy;
   std::map<std::string, std::string> settings;  // by key, for SettingSources::file
   bool passthrough = true;  // mode: vm-passthrough; false for container: nothing is offered
-  bool vgpu = false;        // mode: vm-vgpu: of the policy only `mdev`
+  bool vgpu = false;        // mode: vm-vgpu: of the policy only `mdev` and `vgpu`
   std::optional<size_t> fingerprint;  // of the file's text; nullopt: there was no file
 };
 

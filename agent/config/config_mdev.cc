@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "agent/config/config_resources.h"
+#include "iommu/mdev.h"
 #include "iommu/naming.h"
 #include "sysfs/status.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 // More than any driver makes of one device.
 constexpr int kMost = 1024;
+constexpr std::string_view kVgpu = "vgpu";
 
 absl::StatusOr<int> ReadCount(const YamlValue& value) {
   ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
@@ -53,33 +55,69 @@ absl::Status ReadDomain(const YamlValue& value, MdevRule& rule) {
   return status.ok() ? status : YamlError(value, Message(status));
 }
 
-absl::StatusOr<MdevRule> ReadRule(const YamlValue& value) {
+// 1145: NVIDIA L40S-1B
+absl::Status ReadNames(const YamlValue& value, MdevRule& rule) {
+  if (value.kind != YamlValue::Kind::kMap) {
+    return YamlError(value, "want NUMBER: NAME, such as 1145: NVIDIA L40S-1B");
+  }
+  for (const YamlEntry& entry : value.map) {
+    int id = 0;
+    if (!absl::SimpleAtoi(entry.key, &id) || id <= 0) {
+      return YamlError(entry.value, "want a type's number as the key");
+    }
+    ASSIGN_OR_RETURN(const std::string name, ReadScalar(entry.value));
+    const absl::Status status = CheckResourceName("nvidia.com/" + MdevTypeResourceName(name));
+    if (!status.ok()) return YamlError(entry.value, Message(status));
+    rule.names[id] = name;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MdevRule> ReadRule(const YamlValue& value, std::string_view section) {
   MdevRule rule;
-  RETURN_IF_ERROR(ReadMap(
-      value, {{"parent", [&](const YamlValue& v) { return ReadSelectors(v, rule.parents); }},
-              {"types", [&](const YamlValue& v) { return ReadTypes(v, rule); }},
-              {"spread", [&](const YamlValue& v) { return ReadSpread(v, rule); }},
-              {"domain", [&](const YamlValue& v) { return ReadDomain(v, rule); }}}));
-  if (rule.parents.empty()) return YamlError(value, "an entry of mdev needs parent:");
-  if (rule.types.empty()) return YamlError(value, "an entry of mdev needs types:");
+  std::vector<YamlKey> keys = {
+      {"parent", [&](const YamlValue& v) { return ReadSelectors(v, rule.parents); }},
+      {"types", [&](const YamlValue& v) { return ReadTypes(v, rule); }},
+      {"spread", [&](const YamlValue& v) { return ReadSpread(v, rule); }},
+      {"domain", [&](const YamlValue& v) { return ReadDomain(v, rule); }}};
+  if (section == kVgpu) {
+    keys.push_back({"names", [&](const YamlValue& v) { return ReadNames(v, rule); }});
+  }
+  RETURN_IF_ERROR(ReadMap(value, keys));
+  const auto needs = [&](const char* key) {
+    return YamlError(value, absl::StrFormat("an entry of %s needs %s:", section, key));
+  };
+  if (rule.parents.empty()) return needs("parent");
+  if (rule.types.empty()) return needs("types");
   return rule;
+}
+
+absl::Status ReadRules(const YamlValue& value, std::string_view section,
+                       std::vector<MdevRule>& rules) {
+  rules.clear();
+  return ReadList(value, [&](const YamlValue& item) -> absl::Status {
+    ASSIGN_OR_RETURN(MdevRule rule, ReadRule(item, section));
+    for (const MdevRule& other : rules) {
+      for (const Selector& selector : rule.parents) {
+        if (!std::ranges::count(other.parents, selector)) continue;
+        return YamlError(
+            item, absl::StrFormat("selects the same parent as an earlier entry of %s, which has it",
+                                  section));
+      }
+    }
+    rules.push_back(std::move(rule));
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace
 
 absl::Status ReadMdevRules(const YamlValue& value, Policy& policy) {
-  policy.mdev.clear();
-  return ReadList(value, [&](const YamlValue& item) -> absl::Status {
-    ASSIGN_OR_RETURN(MdevRule rule, ReadRule(item));
-    for (const MdevRule& other : policy.mdev) {
-      for (const Selector& selector : rule.parents) {
-        if (!std::ranges::count(other.parents, selector)) continue;
-        return YamlError(item, "selects the same parent as an earlier entry of mdev, which has it");
-      }
-    }
-    policy.mdev.push_back(std::move(rule));
-    return absl::OkStatus();
-  });
+  return ReadRules(value, "mdev", policy.mdev);
+}
+
+absl::Status ReadVgpuRules(const YamlValue& value, Policy& policy) {
+  return ReadRules(value, kVgpu, policy.vgpu);
 }
 
 }  // namespace vfio_agent

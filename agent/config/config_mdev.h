@@ -1,4 +1,4 @@
-// The section `mdev` of the configuration.
+// The sections `mdev` and `vgpu` of the configuration.
 #pragma once
 
 #include "agent/config/yaml.h"
@@ -7,5 +7,6 @@
 namespace vfio_agent {
 
 absl::Status ReadMdevRules(const YamlValue& value, Policy& policy);
+absl::Status ReadVgpuRules(const YamlValue& value, Policy& policy);
 
 }  // namespace vfio_agent

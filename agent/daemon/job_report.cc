@@ -64,6 +64,27 @@ std::optional<int> VfsOf(const std::vector<Action>& actions, const PciAddress& d
   return std::nullopt;
 }
 
+// The vGPU type that the plan gives `device`, 0 to take it away; nullopt where it does neither.
+std::optional<int> VgpuOf(const std::vector<Action>& actions, const PciAddress& device) {
+  for (const Action& action : actions) {
+    const auto* const vgpu = std::get_if<SetVgpuType>(&action);
+    if (vgpu != nullptr && vgpu->device == device) return vgpu->type;
+  }
+  return std::nullopt;
+}
+
+// What its driver's refusal of a vGPU type mostly means; "" where the code says it all.
+std::string VgpuRemedy(const JobEvent& event) {
+  const std::vector<Action>& actions = event.job.actions;
+  if (event.done >= actions.size() || event.code != Code::kProbeRefused) return "";
+  const auto* const vgpu = std::get_if<SetVgpuType>(&actions[event.done]);
+  if (vgpu == nullptr) return "";
+  return absl::StrFormat(
+      "the card has no room for it beside the others, which must be of one size (unless "
+      "`nvidia-smi vgpu -shm 1`), or nvidia-vgpu-mgr does not run: `dmesg | grep %s`",
+      vgpu->device.ToString());
+}
+
 // What its driver's answer to a number of VFs mostly means; "" where the code says it all.
 std::string VfsRemedy(const JobEvent& event) {
   const std::vector<Action>& actions = event.job.actions;
@@ -113,6 +134,8 @@ void AddStep(const JobEvent& event, Event& line) {
     }
     if (const std::optional<int> vfs = VfsOf(actions, *device)) {
       line.With("vfs", absl::StrFormat("%d", *vfs));
+    } else if (const std::optional<int> vgpu = VgpuOf(actions, *device)) {
+      line.With("vgpu_type", absl::StrFormat("%d", *vgpu));
     } else {
       line.With("from", DriverBefore(actions, *device)).With("to", DriverAfter(actions, *device));
     }
@@ -127,6 +150,7 @@ void AddStep(const JobEvent& event, Event& line) {
 std::string RemedyOf(const JobEvent& event) {
   if (!event.remedy.empty()) return event.remedy;
   if (std::string remedy = VfsRemedy(event); !remedy.empty()) return remedy;
+  if (std::string remedy = VgpuRemedy(event); !remedy.empty()) return remedy;
   const std::optional<PciAddress> device = DeviceIn(event);
   return RemedyFor(event.code, device ? device->ToString() : "<address>");
 }

@@ -101,7 +101,8 @@ int SelectedWith(const DoctorFacts& facts, std::string_view driver) {
   for (const GroupPlan& group : facts.picture->plan.groups) {
     if (group.verdict == Verdict::kUnselected) continue;
     count += static_cast<int>(std::ranges::count_if(group.members, [&](const Member& member) {
-      return member.role != Role::kPhysical && member.driver == driver;
+      const bool stays = member.role == Role::kPhysical || member.action == MemberAction::kKeep;
+      return !stays && member.driver == driver;
     }));
   }
   return count;
@@ -132,18 +133,31 @@ Findings GpuDrivers(const DoctorFacts& facts) {
                                            read, nvidia))};
 }
 
+// The second is what guests' vGPUs run by: another manager only where none are wanted.
 constexpr std::array kManagers =
     std::to_array<std::string_view>({"vfio-manage", "nvidia-vgpu-mgr"});
 constexpr std::array kDaemons = std::to_array<std::string_view>(
     {"nvidia-persiste", "nv-fabricmanage", "nv-hostengine", "dcgm-exporter"});
 
+// NVIDIA's vGPUs are there, or to be, without what runs them.
+bool WantsVgpuManager(const DoctorFacts& facts) {
+  return facts.vgpus && facts.processes.complete && facts.picture &&
+         !facts.picture->facts.vgpu.functions.empty() &&
+         SpellProcesses(facts, std::span(kManagers).last(1)).empty();
+}
+
 // They keep cards open that the nvidia driver has, so that unbinding waits for them.
 Findings GpuDaemons(const DoctorFacts& facts) {
-  if (const std::string managers = SpellProcesses(facts, kManagers); !managers.empty()) {
+  const auto others = std::span(kManagers).first(facts.vgpus ? 1 : kManagers.size());
+  if (const std::string managers = SpellProcesses(facts, others); !managers.empty()) {
     return {Warn("another manager of the cards runs: " + managers,
                  "label the node nvidia.com/gpu.deploy.vfio-manager=false, or exclude its cards "
                  "here (resources[].exclude)",
                  Code::kForeignManager)};
+  }
+  if (WantsVgpuManager(facts)) {
+    return {Warn("vGPUs are configured, and nvidia-vgpu-mgr does not run: no guest starts with one",
+                 "systemctl start nvidia-vgpu-mgr (with the operator: its vGPU manager's pod)")};
   }
   const std::string daemons = SpellProcesses(facts, kDaemons);
   if (daemons.empty()) {

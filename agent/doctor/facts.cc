@@ -107,9 +107,11 @@ void ReadKubelet(const Session& session, const Tree* files, DoctorFacts& facts) 
 
 DoctorFacts TakeDoctorFacts(Session& session) {
   const Tree& tree = session.tree();
-  DoctorFacts facts{.view = ViewOf(tree),
-                    .settings = session.settings(),
-                    .passthrough = session.config().passthrough || session.config().vgpu};
+  DoctorFacts facts{
+      .view = ViewOf(tree),
+      .settings = session.settings(),
+      .passthrough = session.config().passthrough || session.config().vgpu,
+      .vgpus = !session.config().policy.mdev.empty() || !session.config().policy.vgpu.empty()};
   TakePicture(session, facts);
   facts.firmware = ReadFirmwareFacts(tree);
   facts.memory = ReadMemoryFacts(tree);

@@ -73,6 +73,7 @@ struct DoctorFacts {
   View view = View::kHost;
   Settings settings;
   bool passthrough = true;
+  bool vgpus = false;  // the configuration makes vGPUs: `mdev` or `vgpu`
   FirmwareFacts firmware;
   HostModules modules;
   MemoryFacts memory;

@@ -72,6 +72,14 @@ std::string VerdictWords(const GroupPlan& group) {
                ? "stays with its driver; `vfio-agent bind` would make mediated devices on it"
                : "stays with its driver, which has made the mediated devices that are wanted";
   }
+  if (!group.vgpu_type.empty() && group.verdict == Verdict::kBind) {
+    return absl::StrFormat(
+        "stays with its driver; `vfio-agent bind` would give it the vGPU type %s", group.vgpu_type);
+  }
+  if (!group.vgpu_type.empty() && group.verdict == Verdict::kBound) {
+    return absl::StrFormat("stays with its driver; a vGPU of type %s, for guests as it is",
+                           group.vgpu_type);
+  }
   switch (group.verdict) {
     case Verdict::kBind:
       return "can be given away; `vfio-agent bind` would bind it";

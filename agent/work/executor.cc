@@ -70,6 +70,24 @@ absl::Status CheckVfs(const Job& job, const Tree& tree) {
   return absl::OkStatus();
 }
 
+// A vGPU type that somebody else has set meanwhile, or another than the one to be taken away.
+absl::Status CheckVgpu(const Job& job, const Tree& tree) {
+  for (const Action& action : job.actions) {
+    const auto* const vgpu = std::get_if<SetVgpuType>(&action);
+    if (vgpu == nullptr) continue;
+    const auto record = job.records.find(vgpu->device);
+    const int ours = record == job.records.end() ? 0 : record->second.vgpu_type.value_or(0);
+    const int planned = vgpu->type == 0 ? ours : 0;
+    const absl::StatusOr<std::string> text = tree.ReadText(CurrentVgpuPath(vgpu->device));
+    int now = -1;
+    if (!text.ok() || !absl::SimpleAtoi(*text, &now) || now == planned) continue;
+    return absl::AbortedError(
+        absl::StrFormat("%s has the vGPU type %d now, not %d as planned; nothing was written",
+                        vgpu->device.ToString(), now, planned));
+  }
+  return absl::OkStatus();
+}
+
 // Before the first write to any of the group's devices, so that all of them are known as begun.
 absl::Status NoteAll(const Job& job, const Journal& journal) {
   for (const auto& entry : job.records) {
@@ -148,6 +166,10 @@ Execution Execute(const Job& job, const Tree& tree, const Journal& journal,
     execution.code = absl::IsAborted(outcome.status) ? Code::kPfHasVfs : Code::kHeld;
   }
   if (outcome.status.ok()) outcome.status = CheckUnmoved(job, tree);
+  if (outcome.status.ok()) {
+    outcome.status = CheckVgpu(job, tree);
+    if (!outcome.status.ok()) execution.code = Code::kDriverChanged;
+  }
   if (!outcome.status.ok()) return execution;
   outcome.status = NoteAll(job, journal);
   outcome.refused = !outcome.status.ok();

@@ -6,6 +6,7 @@
 
 #include "deviceplugin/pod_resources.h"
 #include "iommu/planning.h"
+#include "iommu/vgpu.h"
 #include "sysfs/clock.h"
 #include "sysfs/tree.h"
 
@@ -45,7 +46,8 @@ std::vector<PodClaim> Without(const std::vector<PodClaim>& before,
 std::vector<int> GivenGroups(const NodeFacts& facts) {
   std::set<int> groups;
   for (const PciDevice& device : facts.devices) {
-    if (device.group && IsOnVfio(device)) groups.insert(*device.group);
+    const bool given = IsOnVfio(device) || MayBeVgpu(facts, device.address);
+    if (device.group && given) groups.insert(*device.group);
   }
   for (const MdevInstance& mdev : facts.mdev.instances) {
     if (mdev.group) groups.insert(*mdev.group);

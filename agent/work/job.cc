@@ -42,6 +42,12 @@ void NoteVfs(const NodeFacts& facts, const SetVfs& making, Job& job) {
   }
 }
 
+void NoteVgpu(const SetVgpuType& setting, Job& job) {
+  Record& record = job.records[setting.device];
+  record.vgpu_type = setting.type;
+  record.vgpu_name = setting.name;
+}
+
 // A member that stays where it is, with vfio-pci, but was on its way back when that was cut off.
 void TakeAgain(const Records& records, const PciAddress& member, Job& job) {
   const auto found = records.find(member);
@@ -84,6 +90,7 @@ Job MakeBindJob(const GroupPlan& group, const NodeFacts& facts, const Custody& c
   }
   for (const Action& action : job.actions) {
     if (const auto* const vfs = std::get_if<SetVfs>(&action)) NoteVfs(facts, *vfs, job);
+    if (const auto* const vgpu = std::get_if<SetVgpuType>(&action)) NoteVgpu(*vgpu, job);
   }
   return job;
 }

@@ -78,6 +78,8 @@ std::string RecordToText(const Record& record) {
   // Only where there is something to say, so that other records read as they always did.
   if (record.vfs) object["vfs"] = *record.vfs;
   if (record.vfs_autoprobe) object["vfs_autoprobe"] = *record.vfs_autoprobe;
+  if (record.vgpu_type) object["vgpu_type"] = *record.vgpu_type;
+  if (!record.vgpu_name.empty()) object["vgpu_name"] = record.vgpu_name;
   object["checksum"] = Checksum(object);
   return Dump(object) + "\n";
 }
@@ -119,6 +121,9 @@ absl::StatusOr<Record> ParseRecord(std::string_view text) {
   if (vfs.is_number_integer()) record.vfs = vfs.get<int>();
   const json autoprobe = object.value("vfs_autoprobe", json());
   if (autoprobe.is_boolean()) record.vfs_autoprobe = autoprobe.get<bool>();
+  const json vgpu = object.value("vgpu_type", json());
+  if (vgpu.is_number_integer()) record.vgpu_type = vgpu.get<int>();
+  record.vgpu_name = TextOf(object, "vgpu_name");
   return record;
 }
 

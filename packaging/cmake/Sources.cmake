@@ -4,7 +4,7 @@ vfio_agent_library(sysfs
           host_firmware.cc host_memory.cc host_modules.cc host_processes.cc host_view.cc
           iommu_facts.cc mdev.cc module_facts.cc module_loader.cc network_use.cc node_facts.cc
           node_watch.cc numa.cc pci_address.cc pci_device.cc proc_text.cc process_use.cc
-          storage_use.cc tree.cc uevents.cc use.cc watch.cc writer.cc
+          storage_use.cc tree.cc uevents.cc use.cc vgpu.cc watch.cc writer.cc
   PUBLIC vfio_agent_absl
   PRIVATE PkgConfig::libpci PkgConfig::libudev ${CMAKE_DL_LIBS})
 vfio_agent_library(iommu
@@ -13,6 +13,8 @@ vfio_agent_library(iommu
           mdev_names.cc mdev_release.cc members.cc naming.cc nvlink.cc partitions.cc plan.cc
           preset.cc record.cc release.cc relocation.cc resources.cc rival.cc rules.cc selector.cc
           sriov.cc steps.cc tenancy.cc
+          preset.cc record.cc release.cc relocation.cc resources.cc rules.cc selector.cc sriov.cc
+          steps.cc tenancy.cc vgpu.cc vgpu_facts.cc vgpu_slots.cc
   PUBLIC vfio_agent::sysfs)
 vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto health.proto outline.proto
   pluginregistration.proto podresources_v1.proto reflection.proto status.proto)

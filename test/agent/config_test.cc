@@ -93,6 +93,23 @@ TEST_CASE("VGPU: mdev has types in the file's order; mode vm-vgpu selects it alo
   CHECK(ParseConfig("mode: container\n" + mdev, "c.yaml")->policy.mdev.empty());
 }
 
+TEST_CASE("VGPU: vgpu is as mdev, with names; mode vm-vgpu selects it", "[agent]") {
+  const std::string vgpu =
+      "vgpu: [{parent: [{vendor: '10de'}], types: {1145: 4}, names: {1145: NVIDIA L40S-1B}}]\n";
+  const MdevRule rule{.parents = {{.vendor = uint16_t{0x10de}}},
+                      .types = {{"1145", 4}},
+                      .names = {{1145, "NVIDIA L40S-1B"}}};
+  const auto both = ParseConfig(vgpu, "c.yaml");
+  REQUIRE(both.ok());
+  CHECK(both->policy.vgpu == std::vector<MdevRule>{rule});
+  CHECK(both->policy.resources == DefaultPolicy().resources);
+  const auto only = ParseConfig("mode: vm-vgpu\n" + vgpu, "c.yaml");
+  REQUIRE(only.ok());
+  CHECK(only->policy.vgpu == both->policy.vgpu);
+  CHECK(only->policy.resources.empty());
+  CHECK(ParseConfig("mode: container\n" + vgpu, "c.yaml")->policy.vgpu.empty());
+}
+
 TEST_CASE("a wrong configuration is told with file, line, column and path", "[agent]") {
   struct Row {
     const char* yaml;
@@ -135,6 +152,10 @@ TEST_CASE("a wrong configuration is told with file, line, column and path", "[ag
       Row{"mdev: [{parent: [{vendor: '10de'}], types: {a: 1}}, {parent: [{vendor: '10de'}], "
           "types: {b: 1}}]",
           "the same parent as an earlier entry"},
+      Row{"vgpu: [{types: {a: 1}}]", "an entry of vgpu needs parent:"},
+      Row{"vgpu: [{parent: [{vendor: '10de'}], types: {a: 1}, names: {x: y}}]", "a type's number"},
+      Row{"vgpu: [{parent: [{vendor: '10de'}], types: {a: 1}, names: {1: '?'}}]", "resource name"},
+      Row{"mdev: [{parent: [{vendor: '10de'}], types: {a: 1}, names: {1: y}}]", "unknown key"},
       Row{"guard: {override: [x]}", "not a PCI address"},
       Row{"bind: {unbindTimeout: soon}",
           "c.yaml:1:23: bind.unbindTimeout: 'soon': want a duration"},

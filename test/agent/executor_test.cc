@@ -65,6 +65,37 @@ TEST_CASE("VFs that somebody else has made meanwhile are not touched: no record,
   CHECK(plan.fake.Read(FakeTree::Of(kGpu, "sriov_drivers_autoprobe")).starts_with("1"));
 }
 
+TEST_CASE("VGPU: a type that somebody else has set meanwhile is left: no record, no write",
+          "[agent]") {
+  Planned plan("nvidia");
+  const std::string file = FakeTree::Of(kGpu, "nvidia/current_vgpu_type");
+  plan.fake.Write(file, "1153\n");
+  plan.job.records[At(kGpu)].vgpu_type = 1145;
+  SECTION("where one was to be set") { plan.job.actions = {SetVgpuType{At(kGpu), 1145, "x"}}; }
+  SECTION("where ours was to be taken away") {
+    plan.job.actions = {SetVgpuType{At(kGpu), 0, ""}};
+    plan.job.kind = JobKind::kRelease;
+  }
+  const Execution execution = plan.Run();
+  CHECK(execution.code == Code::kDriverChanged);
+  CHECK_THAT(std::string(execution.outcome.status.message()),
+             Catch::Contains("has the vGPU type 1153 now"));
+  CHECK(plan.Records() == 0);
+  CHECK(plan.fake.Read(file) == "1153\n");
+}
+
+TEST_CASE("VGPU: a type is journalled before it is written", "[agent]") {
+  Planned plan("nvidia");
+  const std::string file = FakeTree::Of(kGpu, "nvidia/current_vgpu_type");
+  plan.fake.Write(file, "0\n");
+  plan.job.records[At(kGpu)].vgpu_type = 1145;
+  plan.job.actions = {SetVgpuType{At(kGpu), 1145, "x"}};
+  REQUIRE(plan.Run().outcome.status.ok());
+  CHECK(plan.fake.Read(file).starts_with("1145"));
+  std::vector<Journal::Unreadable> unreadable;
+  CHECK(HasSetVgpu(plan.journal.Read(unreadable)->begin()->second));
+}
+
 TEST_CASE("VFs of one physical function go again where those of the next cannot be made",
           "[agent]") {
   constexpr char kNext[] = "0000:3b:00.4";

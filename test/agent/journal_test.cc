@@ -47,14 +47,18 @@ TEST_CASE("what the journal was told is read back by the next process", "[agent]
   CHECK(ReadAll(Journal(state, "boot-1")).at(At("0000:01:00.0")) == expected);
 }
 
-TEST_CASE("the VFs that were made of a physical function are in its record, and in no other",
-          "[agent]") {
+TEST_CASE(
+    "the VFs that were made, and the vGPU type that was set, are in a record, and in no other",
+    "[agent]") {
   const ScratchDir dir;
   Record record = Taken("0000:01:00.0");
   record.this_boot = true;
   CHECK(RecordToText(record).find("vfs") == std::string::npos);
+  CHECK(RecordToText(record).find("vgpu") == std::string::npos);
   record.vfs = 4;
   record.vfs_autoprobe = true;
+  record.vgpu_type = 1145;
+  record.vgpu_name = "NVIDIA L40S-1B";
   REQUIRE(Journal(dir.path(), "boot-1").Write(record).ok());
   CHECK(ReadAll(Journal(dir.path(), "boot-1")).at(At("0000:01:00.0")) == record);
 }

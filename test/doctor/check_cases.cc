@@ -94,6 +94,19 @@ const std::vector<Case>& ModuleCases() {
        }},
       {"GPU daemons", State::kWarn, "another manager",
        [](Facts& f) { f.processes.list.push_back({.pid = 5, .command = "vfio-manage"}); }},
+      {"GPU daemons", State::kWarn, "another manager",
+       [](Facts& f) { f.processes.list.push_back({.pid = 5, .command = "nvidia-vgpu-mgr"}); }},
+      {"GPU daemons", State::kOk, "none runs",
+       [](Facts& f) {
+         f.vgpus = true;
+         f.picture->facts.vgpu.functions = {{.current = Fact<int>(0)}};
+         f.processes.list.push_back({.pid = 5, .command = "nvidia-vgpu-mgr"});
+       }},
+      {"GPU daemons", State::kWarn, "nvidia-vgpu-mgr does not run",
+       [](Facts& f) {
+         f.vgpus = true;
+         f.picture->facts.vgpu.functions = {{.current = Fact<int>(0)}};
+       }},
       {"GPU daemons", State::kUnknown, "not every process",
        [](Facts& f) { f.processes.complete = false; }},
       {"reading", State::kFail, "no sysfs",

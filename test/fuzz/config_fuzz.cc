@@ -3,6 +3,7 @@
 #include "agent/config/config.h"
 
 #include "agent/config/settings.h"
+#include "iommu/mdev.h"
 #include "iommu/naming.h"
 #include "test/fuzz/require.h"
 
@@ -59,6 +60,21 @@ void CheckSettings(const Config& config) {
   Require(known == config.settings.size(), "every setting has its row in the table");
 }
 
+// Of `mdev` and of `vgpu`.
+void CheckParents(const MdevRule& rule) {
+  Require(!rule.parents.empty() && !rule.types.empty(), "vGPUs have parent and type");
+  CheckSelectors(rule.parents);
+  for (const MdevCount& wanted : rule.types) {
+    Require(wanted.count >= 0 && wanted.count <= 1024, "a count has bounds");
+    Require(wanted.type.find('/') == std::string::npos, "a type is no path", wanted.type);
+  }
+  for (const auto& [id, name] : rule.names) {
+    Require(id > 0, "a type's number is one", name);
+    Require(CheckResourceName("nvidia.com/" + MdevTypeResourceName(name)).ok(),
+            "a type's name makes a good one", name);
+  }
+}
+
 void Check(const std::string& text) {
   const std::string file(kFile);
   const absl::StatusOr<Config> config = ParseConfig(text, file);
@@ -70,14 +86,8 @@ void Check(const std::string& text) {
   Require(config->passthrough || config->policy.resources.empty(),
           "nothing is offered to guests unless the mode is theirs");
   for (const ResourceRule& rule : config->policy.resources) CheckRule(rule);
-  for (const MdevRule& rule : config->policy.mdev) {
-    Require(!rule.parents.empty() && !rule.types.empty(), "mediated devices have parent and type");
-    CheckSelectors(rule.parents);
-    for (const MdevCount& wanted : rule.types) {
-      Require(wanted.count >= 0 && wanted.count <= 1024, "a count has bounds");
-      Require(wanted.type.find('/') == std::string::npos, "a type is no path", wanted.type);
-    }
-  }
+  for (const MdevRule& rule : config->policy.mdev) CheckParents(rule);
+  for (const MdevRule& rule : config->policy.vgpu) CheckParents(rule);
   for (const auto& [id, model] : config->policy.aliases) {
     Require(id.size() == 9 && id[4] == ':', "an alias is of an id", id);
     Require(CheckResourceName("nvidia.com/" + model).ok(), "an alias is a good name", model);

@@ -78,6 +78,7 @@ void Kernel::Attach(const DevicePtr& device, const std::string& name) {
       if (MadeByDriver(attribute)) vfs_.Text(device->path + "/" + attribute, text);
     }
     ShowMdevTypes(device);
+    ShowVgpu(device);
   }
   changed_.notify_all();
 }
@@ -89,6 +90,7 @@ void Kernel::Detach(const DevicePtr& device) {
   vfs_.Remove(DriverPath(name) + "/" + device->facts.address);
   if (drivers_.at(name).vfio) RemoveVfioFiles(device);
   HideMdevTypes(device);
+  HideVgpu(device);
   for (const auto& entry : device->facts.attributes) {
     if (MadeByDriver(entry.first)) {
       vfs_.Remove(device->path + "/" + entry.first.substr(0, entry.first.find('/')));

@@ -34,7 +34,7 @@ int Errno(const YAML::Node& node) {
 void CheckOp(const YAML::Node& node) {
   static const std::set<std::string> kOperations = {"unbind", "bind",          "probe",  "override",
                                                     "vfs",    "drivers_probe", "remove", "d3cold",
-                                                    "node",   "create"};
+                                                    "node",   "create",        "vgpu"};
   const std::string op = node.as<std::string>();
   if (!kOperations.contains(op) && !op.starts_with("read:"))
     throw YamlError(node, "no operation " + op);

@@ -34,6 +34,7 @@ struct Device {
   std::string driver_override;
   int vfio_index = -1;  // the N of vfioN while bound to a vfio driver
   int num_vfs = 0;
+  int vgpu_type = 0;  // 0: none
   bool vfs_autoprobe = true;
   // The kernel's device lock, for as long as an operation on the device waits for something.
   // Everything that takes it waits too: bind, unbind, probe, and driver_override both ways.
@@ -176,6 +177,13 @@ class Kernel {
   int StoreMdevRemove(const std::string& uuid, std::string_view text, Call& call);
   void ShowMdev(const std::string& uuid);
   void HideMdev(const std::string& uuid);
+
+  // vgpu.cc
+  void ShowVgpu(const DevicePtr& device);
+  void HideVgpu(const DevicePtr& device);
+  bool HasVgpuRoom(const Device& device, const MachineVgpuType& type);
+  std::string CreatableVgpus(const Device& device);
+  int StoreVgpuType(const DevicePtr& device, std::string_view text, Call& call);
 
   // node_files.cc
   void ShowNode();

@@ -23,7 +23,7 @@ constexpr char kDeviceKeys[] =
     "bridge_secondary sriov_totalvfs sriov_numvfs sriov_offset sriov_stride "
     "sriov_vf_device sriov_vf_driver physfn driver_override reset_method power_state "
     "d3cold_allowed removable boot_vga bar1_bytes present attributes config config_size "
-    "pci_bridge mdev_types";
+    "pci_bridge mdev_types vgpu";
 constexpr char kTopKeys[] =
     "name source machine host provenance notes device_count devices inferred_iommu_groups "
     "groups numa_nodes processes files links absent drivers module_aliases faults";
@@ -106,6 +106,17 @@ void ReadBus(const YAML::Node& node, MachineDevice& device) {
   }
 }
 
+void ReadVgpu(const YAML::Node& node, MachineDevice& device) {
+  if (!Given(node)) return;
+  OnlyKeys(node, "memory types");
+  device.vgpu_memory = node["memory"].as<int>(0);
+  for (const auto& item : node["types"]) {
+    OnlyKeys(item.second, "name size");
+    device.vgpu_types[item.first.as<int>()] = {.name = Text(item.second["name"]),
+                                               .size = item.second["size"].as<int>(1)};
+  }
+}
+
 MachineDevice ReadDevice(const YAML::Node& node) {
   OnlyKeys(node, kDeviceKeys);
   MachineDevice device;
@@ -127,6 +138,7 @@ MachineDevice ReadDevice(const YAML::Node& node) {
   device.bar1_bytes = node["bar1_bytes"].as<uint64_t>(0);
   device.present = node["present"].as<bool>(true);
   device.attributes = TextMap(node["attributes"]);
+  ReadVgpu(node["vgpu"], device);
   if (Given(node["mdev_types"])) {
     for (const auto& item : node["mdev_types"]) {
       OnlyKeys(item.second, "name api instances");

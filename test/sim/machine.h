@@ -29,6 +29,12 @@ struct MachineMdevType {
   int instances = 0;  // at most, while no instance of another type is on the device
 };
 
+// One entry of `vgpu.types`.
+struct MachineVgpuType {
+  std::string name;
+  int size = 1;  // of the card's `vgpu.memory`
+};
+
 struct MachineDevice {
   std::string address;
   uint16_t vendor = 0;
@@ -68,6 +74,8 @@ struct MachineDevice {
   bool present = true;                                // false: plugged in later, by ".control add"
   std::map<std::string, std::string> attributes;      // further files below the device directory
   std::map<std::string, MachineMdevType> mdev_types;  // by id, while the boot driver has it
+  std::map<int, MachineVgpuType> vgpu_types;  // of its VFs, by id, while the boot driver has them
+  int vgpu_memory = 0;
 };
 
 struct MachineGroup {

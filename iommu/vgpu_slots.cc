@@ -1,0 +1,213 @@
+#include "iommu/vgpu_slots.h"
+
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace vfio_agent {
+namespace {
+
+bool CanBe(const VgpuFunction& function, int type) {
+  return std::ranges::count(function.creatable, type, &VgpuType::id) > 0;
+}
+
+// A write to it has not come back: whatever the driver lists of it is no news.
+bool IsUnderway(const Context& context, const PciDevice& device) {
+  const Underway& underway = context.custody.underway;
+  return device.group &&
+         (underway.at_work.contains(*device.group) || underway.stuck.contains(*device.group));
+}
+
+// It had the type by this agent's doing, or was about to.
+bool WasOurs(const Context& context, const VgpuFunction& function, int type) {
+  const auto record = context.custody.records.find(function.address);
+  return record != context.custody.records.end() && record->second.this_boot &&
+         record->second.vgpu_type == type;
+}
+
+VgpuPlace PlaceOf(const Context& context, int type, VgpuSlot& slot) {
+  VgpuPlace place{.slot = &slot, .type = type};
+  std::vector<const PciDevice*> others;
+  for (const VgpuFunction* function : slot.functions) {
+    if (VgpuTypeOf(*function, context.custody.records) == type) ++place.have;
+    if (!function->current.is(0) || slot.given.contains(function->address)) continue;
+    const PciDevice* const device = FindDevice(context.facts, function->address);
+    if (!device->group) continue;
+    const bool ours = WasOurs(context, *function, type);
+    if (!CanBe(*function, type) && !(ours && IsUnderway(context, *device))) continue;
+    (ours ? place.free : others).push_back(device);
+  }
+  place.free.insert(place.free.end(), others.begin(), others.end());
+  place.room = static_cast<int>(place.free.size());
+  return place;
+}
+
+bool HasRoomForNothing(const VgpuSlot& slot) {
+  return std::ranges::all_of(
+      slot.functions, [](const VgpuFunction* function) { return function->creatable.empty(); });
+}
+
+const ResourceRule* FindSriov(const Policy& policy, const PciDevice& device) {
+  for (const ResourceRule& rule : policy.resources) {
+    const bool selects = MatchesAny(rule.select, device) && !MatchesAny(rule.exclude, device);
+    if (rule.sriov && selects) return &rule;
+  }
+  return nullptr;
+}
+
+std::string SpellType(const VgpuNames& names, int type) {
+  const auto name = names.find(type);
+  return name == names.end() ? absl::StrFormat("%d", type)
+                             : absl::StrFormat("%s (%d)", name->second, type);
+}
+
+std::string CurrentPath(const PciAddress& function) {
+  return absl::StrFormat("/sys/bus/pci/devices/%s/nvidia/current_vgpu_type", function.ToString());
+}
+
+}  // namespace
+
+VgpuSlot SlotOf(const NodeFacts& facts, const PciDevice& physical) {
+  VgpuSlot slot{.physical = &physical};
+  for (const VgpuFunction& function : facts.vgpu.functions) {
+    if (function.physical == physical.address) slot.functions.push_back(&function);
+  }
+  return slot;
+}
+
+std::optional<int> FindVgpuType(const VgpuNames& names, std::string_view wanted) {
+  int id = 0;
+  if (absl::SimpleAtoi(std::string(wanted), &id)) {
+    return names.contains(id) ? std::optional(id) : std::nullopt;
+  }
+  for (const auto& [type, name] : names) {
+    if (name == wanted) return type;
+  }
+  return std::nullopt;
+}
+
+std::vector<VgpuPlace> PlacesOf(const Context& context, int type, const VgpuNames& names,
+                                std::vector<VgpuSlot>& slots) {
+  std::vector<VgpuPlace> places;
+  if (!names.contains(type)) return places;
+  for (VgpuSlot& slot : slots) {
+    VgpuPlace place = PlaceOf(context, type, slot);
+    const bool listed = std::ranges::any_of(
+        slot.functions, [type](const VgpuFunction* function) { return CanBe(*function, type); });
+    if (place.have > 0 || place.room > 0 || listed || HasRoomForNothing(slot)) {
+      places.push_back(std::move(place));
+    }
+  }
+  return places;
+}
+
+std::optional<Refusal> WhyNoSlot(const Context& context, const VgpuSlot& slot) {
+  const PciDevice& physical = *slot.physical;
+  if (FindSriov(context.policy, physical) != nullptr) {
+    return Refusal{.code = Code::kForeignManager,
+                   .text = absl::StrFormat(
+                       "%s is selected by vgpu[].parent and by an entry of resources[] with sriov: "
+                       "its virtual functions are given away by neither",
+                       Spell(physical)),
+                   .remedy = "take it out of one of the two (resources[].exclude)"};
+  }
+  if (!slot.functions.empty()) return std::nullopt;
+  return Refusal{
+      .code = Code::kVfioDriverMissing,
+      .text =
+          absl::StrFormat("%s has no virtual function with nvidia/current_vgpu_type%s",
+                          Spell(physical), physical.virtfns.empty() ? ": it has none at all" : ""),
+      .remedy = absl::StrFormat("install NVIDIA's driver for vGPU hosts, and switch its virtual "
+                                "functions on: /usr/lib/nvidia/sriov-manage -e %s (cards whose "
+                                "vGPUs are mediated devices: see `mdev`)",
+                                physical.address.ToString())};
+}
+
+std::optional<Refusal> WhyNotWritten(const Context& context, const PciDevice& device) {
+  const Custody& custody = context.custody;
+  if (const auto stuck = custody.underway.stuck.find(*device.group);
+      stuck != custody.underway.stuck.end()) {
+    return Refusal{
+        .code = Code::kUnbindStuck,
+        .text = absl::StrFormat("the kernel has not returned from `%s`", stuck->second.command)};
+  }
+  if (custody.underway.elsewhere.contains(*device.group)) {
+    return Refusal{.code = Code::kForeignManager,
+                   .text = absl::StrFormat(
+                       "another vfio-agent process is still at work on group %d", *device.group),
+                   .remedy = "wait for it to end, then try again"};
+  }
+  if (!custody.inquiry) return std::nullopt;
+  const std::string users = WhyHeld(custody, context.facts, *device.group);
+  if (users.empty()) return std::nullopt;
+  return Refusal{.code = Code::kHeld,
+                 .text = absl::StrFormat("group %d is in use by %s: no vGPU type is written to %s",
+                                         *device.group, users, device.address.ToString())};
+}
+
+std::optional<Refusal> WhyNotAlone(const Context& context, const PciDevice& device) {
+  for (const PciDevice& other : context.facts.devices) {
+    if (other.group != device.group || other.address == device.address || other.IsBridge()) {
+      continue;
+    }
+    return Refusal{.code = Code::kForeignMember,
+                   .text = absl::StrFormat("%s shares group %d with %s: a vGPU needs a group to "
+                                           "itself",
+                                           Spell(device), *device.group, Spell(other))};
+  }
+  return std::nullopt;
+}
+
+Refusal UnknownVgpuType(const Context& context, const std::string& wanted,
+                        const PciDevice& physical) {
+  std::set<std::string> listed;
+  for (const VgpuFunction* function : SlotOf(context.facts, physical).functions) {
+    for (const VgpuType& type : function->creatable) listed.insert(type.name);
+  }
+  return {
+      .code = Code::kVfioDriverMissing,
+      .text = absl::StrFormat(
+          "no virtual function can be given the vGPU type '%s'; %s has room for: %s", wanted,
+          physical.address.ToString(), listed.empty() ? "nothing" : absl::StrJoin(listed, ", ")),
+      .remedy =
+          "write a name or number of nvidia/creatable_vgpu_types in vgpu[].types; of one "
+          "that the driver lists no more, since the card is full, give the name in "
+          "vgpu[].names"};
+}
+
+Refusal ShortageOf(const VgpuPlace& place, const VgpuNames& names, int missing) {
+  return {.code = Code::kProbeRefused,
+          .text = absl::StrFormat(
+              "%d more of the vGPU type %s are wanted than %s has virtual functions or memory for",
+              missing, SpellType(names, place.type), place.Address().ToString()),
+          .remedy =
+              "lower the count in vgpu[].types, or take other types away: a card has room "
+              "for what nvidia/creatable_vgpu_types of its free functions lists"};
+}
+
+Refusal NotOffered(const Context& context, const VgpuFunction& function, const VgpuNames& names) {
+  const auto type = VgpuTypeOf(function, context.custody.records);
+  if (!type) {
+    return {.code = Code::kDriverChanged,
+            .text = absl::StrFormat("the vGPU type of %s cannot be read: it is not offered, and "
+                                    "not written to",
+                                    function.address.ToString()),
+            .remedy = absl::StrFormat("cat %s; dmesg | tail", CurrentPath(function.address))};
+  }
+  const auto record = context.custody.records.find(function.address);
+  const bool ours = record != context.custody.records.end() && HasSetVgpu(record->second);
+  return {.code = Code::kExcluded,
+          .text = absl::StrFormat("%s has the vGPU type %s, which vgpu[].types does not name%s: it "
+                                  "is offered to nobody",
+                                  function.address.ToString(), SpellType(names, *type),
+                                  names.contains(*type) ? "" : ", nor is its name known"),
+          .remedy = ours ? absl::StrFormat("vfio-agent release %s, once no guest has it",
+                                           function.address.ToString())
+                         : absl::StrFormat("name it in vgpu[].types (a count of 0 offers what is "
+                                           "there) and in vgpu[].names; or echo 0 > %s",
+                                           CurrentPath(function.address))};
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,55 @@
+// What planning of vGPUs counts and says: inner steps of PlanVgpus. Pure.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "iommu/vgpu.h"
+
+namespace vfio_agent {
+
+// A physical function of one entry, and what is planned for its virtual ones.
+struct VgpuSlot {
+  const PciDevice* physical = nullptr;
+  std::vector<const VgpuFunction*> functions;  // in order of their addresses
+  std::set<PciAddress> given;                  // those that the plan gives a type
+  std::set<int> types;                         // those that the entry has named so far
+};
+
+// One type on one physical function.
+struct VgpuPlace {
+  VgpuSlot* slot = nullptr;
+  int type = 0;
+  int have = 0;
+  int room = 0;
+  std::vector<const PciDevice*> free;  // `room` of them, in the order in which they are given
+  PciAddress Address() const { return slot->physical->address; }
+  std::optional<int> Node() const { return slot->physical->numa_node; }
+};
+
+VgpuSlot SlotOf(const NodeFacts& facts, const PciDevice& physical);
+
+// The id of a type that is written as its number or as its name; nullopt for an unknown one, and
+// for a number that no name is known of: units need one.
+std::optional<int> FindVgpuType(const VgpuNames& names, std::string_view wanted);
+
+// Where `type` is, where there is room for it, and where there is room for nothing. A function that
+// had it by this agent's doing comes first, then the lowest address: the same one each time.
+std::vector<VgpuPlace> PlacesOf(const Context& context, int type, const VgpuNames& names,
+                                std::vector<VgpuSlot>& slots);
+
+// Reasons, without group and address; nullopt for none. Why nothing is done on a physical function;
+// why a function is not written to now; why a function's group cannot be given away.
+std::optional<Refusal> WhyNoSlot(const Context& context, const VgpuSlot& slot);
+std::optional<Refusal> WhyNotWritten(const Context& context, const PciDevice& device);
+std::optional<Refusal> WhyNotAlone(const Context& context, const PciDevice& device);
+
+Refusal UnknownVgpuType(const Context& context, const std::string& wanted,
+                        const PciDevice& physical);
+Refusal ShortageOf(const VgpuPlace& place, const VgpuNames& names, int missing);
+Refusal NotOffered(const Context& context, const VgpuFunction& function, const VgpuNames& names);
+
+}  // namespace vfio_agent

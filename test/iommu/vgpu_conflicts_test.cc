@@ -1,0 +1,122 @@
+// vGPUs beside whole devices and virtual functions, and entries that do not fit the node.
+#include <catch2/catch.hpp>
+
+#include "test/iommu/vgpu_nodes.h"
+
+namespace vfio_agent {
+namespace {
+
+// All virtual functions of `physfn`'s card to vfio-pci.
+ResourceRule SriovOf(std::string_view physfn) {
+  ResourceRule rule;
+  rule.name = "nvidia.com/VF";
+  rule.select = {{.address = At(physfn)}};
+  rule.sriov = Sriov{};
+  return rule;
+}
+
+TEST_CASE("VGPU: a vGPU is never bound to vfio-pci, whatever selects it", "[vgpu]") {
+  NodeFacts facts = OneCard();
+  SetType(facts, kA4, 1145);
+  Policy policy = DefaultPolicy();
+  SECTION("by its address") { policy.resources[0].select = {{.address = At(kA4)}}; }
+  SECTION("by its physical function") { policy.resources = {SriovOf(kCardA)}; }
+  SECTION("with a type that cannot be read") {
+    policy.resources = {SriovOf(kCardA)};
+    facts.vgpu.functions[0].current = Fact<int>::Unknown(5);
+  }
+  SECTION("and with a cdev as a vfio driver's") {
+    policy.resources = {SriovOf(kCardA)};
+    Find(facts, kA4).vfio_cdev = "vfio0";
+  }
+  const Plan plan = PlanFor(facts, policy);
+  CHECK(GroupOf(plan, 20).actions.empty());
+  CHECK(GroupOf(plan, 20).verdict == Verdict::kRefused);
+  CHECK_THAT(Codes(GroupOf(plan, 20).refusals), Catch::Contains("foreign-manager 0000:41:00.4"));
+}
+
+TEST_CASE("VGPU: functions without a type go to vfio-pci as ever, where vgpu is not set",
+          "[vgpu]") {
+  Policy policy = DefaultPolicy();
+  policy.resources = {SriovOf(kCardA)};
+  CHECK(GroupOf(PlanFor(OneCard(), policy), 20).verdict == Verdict::kBind);
+}
+
+TEST_CASE("VGPU: sriov and vgpu on one card are refused both", "[vgpu]") {
+  Policy policy = WantingVgpus({{"1145", 1}});
+  policy.resources = {SriovOf(kCardA)};
+  const Plan plan = PlanFor(OneCard(), policy);
+  CHECK(Codes(plan.refusals) == "foreign-manager 0000:41:00.0");
+  CHECK(plan.resources.empty());
+  for (const GroupPlan& group : plan.groups) CHECK(group.actions.empty());
+  policy.resources[0].exclude = {{.address = At(kCardA)}};
+  CHECK(States(PlanFor(OneCard(), policy)) == "to-bind ");
+}
+
+TEST_CASE("VGPU: a function that resources name by its address is refused there", "[vgpu]") {
+  Policy policy = WantingVgpus({{"1145", 3}});
+  policy.resources[0].select = {{.address = At(kA4)}};
+  const Plan plan = PlanFor(OneCard(), policy);
+  CHECK_THAT(Codes(GroupOf(plan, 20).refusals), Catch::Contains("foreign-manager 0000:41:00.4"));
+  CHECK(Written(plan) == "0000:41:00.5=1145 0000:41:00.6=1145 ");
+}
+
+TEST_CASE("VGPU: a card without such functions is told what to switch on", "[vgpu]") {
+  NodeFacts facts = Node({L40s(kCardA, 5)});
+  const Plan plan = PlanFor(facts, WantingVgpus({{"1145", 1}}));
+  REQUIRE(Codes(plan.refusals) == "vfio-driver-missing 0000:41:00.0");
+  CHECK_THAT(plan.refusals[0].text, Catch::Contains("it has none at all"));
+  CHECK_THAT(plan.refusals[0].remedy, Catch::Contains("sriov-manage -e 0000:41:00.0"));
+  CHECK(GroupOf(plan, 5).verdict == Verdict::kRefused);
+  CHECK(GroupOf(plan, 5).actions.empty());
+}
+
+TEST_CASE("VGPU: a card of vgpu is not given whole, beside one that is", "[vgpu]") {
+  NodeFacts facts = TwoCards();
+  Policy policy = WantingVgpus({{"1145", 0}});
+  policy.vgpu[0].parents = {{.address = At(kCardA)}};
+  std::erase_if(facts.devices, [](const PciDevice& d) { return d.address == At(kB4); });
+  facts.vgpu.functions.pop_back();
+  Find(facts, kCardB).virtfns.clear();
+  const Plan plan = PlanFor(facts, policy);
+  CHECK(GroupOf(plan, 5).actions.empty());
+  CHECK(GroupOf(plan, 6).verdict == Verdict::kBind);
+}
+
+TEST_CASE("VGPU: names that nobody could tell apart, or the kubelet not take, are refused",
+          "[vgpu]") {
+  NodeFacts facts = OneCard();
+  Policy policy = WantingVgpus({{"1145", 1}, {"1153", 1}});
+  const auto codes = [&] { return Codes(PlanFor(facts, policy).refusals); };
+  SECTION("two types of one name") {
+    policy.vgpu[0].names = {{1145, "A B"}, {1153, "A_B"}};
+    CHECK(codes() == "name-collision 0000:41:00.0");
+  }
+  SECTION("one type twice") {
+    policy.vgpu[0].types = {{"1145", 1}, {"NVIDIA L40S-1B", 1}};
+    CHECK(codes() == "name-collision 0000:41:00.0");
+  }
+  SECTION("a name of nothing") {
+    policy.vgpu[0].names = {{1145, "???"}};
+    CHECK(codes() == "name-invalid 0000:41:00.0");
+  }
+  SECTION("a type that no function can be") {
+    policy.vgpu[0].types = {{"NVIDIA A16-1B", 1}};
+    CHECK(codes() == "vfio-driver-missing 0000:41:00.0");
+    CHECK_THAT(PlanFor(facts, policy).refusals[0].text,
+               Catch::EndsWith("has room for: NVIDIA L40S-1B, NVIDIA L40S-48Q"));
+  }
+}
+
+TEST_CASE("VGPU: a function without a group can be given to nobody", "[vgpu]") {
+  NodeFacts facts = OneCard();
+  SetType(facts, kA4, 1145);
+  Find(facts, kA4).group.reset();
+  Find(facts, kA5).group.reset();
+  const Plan plan = PlanFor(facts, WantingVgpus({{"1145", 2}}));
+  CHECK(States(plan) == "refused to-bind ");
+  CHECK(Written(plan) == "0000:41:00.6=1145 ");
+}
+
+}  // namespace
+}  // namespace vfio_agent
