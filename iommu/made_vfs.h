@@ -7,7 +7,8 @@
 
 namespace vfio_agent {
 
-// Notes in `records` the VFs that the steps `done` have made and the types that they have set, as the journal has had it since.
+// Notes in `records` the VFs that the steps `done` have made and the types that they have set, as
+// the journal has had it since.
 void NoteMadeVfs(std::span<const Action> done, Records& records);
 
 }  // namespace vfio_agent

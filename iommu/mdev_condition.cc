@@ -22,9 +22,9 @@ Condition ConditionOfLone(const std::string& unit, int group, const std::string&
   if (tenants.IsGranted(unit)) return {UnitState::kHeld, "given to a pod a moment ago"};
   const std::vector<Holder>* const holders = tenants.HoldersOf(group);
   if (holders == nullptr) return {UnitState::kReady, ""};
-  return Because(UnitState::kUnhealthy, Code::kInUseHolder,
-                 absl::StrFormat("group %d is open, and no pod has it: %s", group,
-                                 Spell(holders->front())));
+  return Because(
+      UnitState::kUnhealthy, Code::kInUseHolder,
+      absl::StrFormat("group %d is open, and no pod has it: %s", group, Spell(holders->front())));
 }
 
 Condition ConditionOfMdev(const MdevInstance& mdev, const std::string& resource,

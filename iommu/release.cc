@@ -24,7 +24,8 @@ void AddReturn(const NodeFacts& facts, const Records& records, const PciDevice& 
   const std::string driver = record != nullptr ? record->driver : "";
   const std::string before = record != nullptr ? record->driver_override : "";
   const bool to_driver = !driver.empty() && facts.drivers.contains(driver);
-  const bool bound = IsOnVfio(device);
+  // A vGPU is on its vendor's driver, which it keeps, and has a cdev all the same.
+  const bool bound = IsOnVfio(device) && !MayBeVgpu(facts, device.address);
   if (device.driver && !bound) {
     actions.push_back(SetOverride{device.address, before});
   } else {

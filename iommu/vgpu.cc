@@ -158,7 +158,7 @@ class VgpuPlanner {
       member.role = Role::kPrimary;
       member.action = MemberAction::kKeep;
     }
-    if (const auto why = WhyNotAlone(context_, device)) Refuse(device, *why);
+    if (const auto why = WhyNotGiven(context_, device)) Refuse(device, *why);
     return group;
   }
 

@@ -57,6 +57,18 @@ const ResourceRule* FindSriov(const Policy& policy, const PciDevice& device) {
   return nullptr;
 }
 
+// Somebody else in the group, also one that is listed there and could not be read.
+std::string OtherMember(const Context& context, const PciDevice& device) {
+  for (const PciDevice& other : context.facts.devices) {
+    const bool same = other.address == device.address;
+    if (other.group == device.group && !same && !other.IsBridge()) return Spell(other);
+  }
+  for (const PciAddress& listed : context.facts.groups.at(*device.group).listed) {
+    if (FindDevice(context.facts, listed) == nullptr) return listed.ToString();
+  }
+  return "";
+}
+
 std::string SpellType(const VgpuNames& names, int type) {
   const auto name = names.find(type);
   return name == names.end() ? absl::StrFormat("%d", type)
@@ -147,17 +159,30 @@ std::optional<Refusal> WhyNotWritten(const Context& context, const PciDevice& de
                                          *device.group, users, device.address.ToString())};
 }
 
-std::optional<Refusal> WhyNotAlone(const Context& context, const PciDevice& device) {
-  for (const PciDevice& other : context.facts.devices) {
-    if (other.group != device.group || other.address == device.address || other.IsBridge()) {
-      continue;
-    }
-    return Refusal{.code = Code::kForeignMember,
-                   .text = absl::StrFormat("%s shares group %d with %s: a vGPU needs a group to "
-                                           "itself",
-                                           Spell(device), *device.group, Spell(other))};
+std::optional<Refusal> WhyNotGiven(const Context& context, const PciDevice& device) {
+  const GroupFacts& group = context.facts.groups.at(*device.group);
+  if (group.noiommu) {
+    return Refusal{.code = Code::kNoiommu,
+                   .text = absl::StrFormat("group %d of %s is of noiommu mode: nothing isolates it",
+                                           *device.group, Spell(device))};
   }
-  return std::nullopt;
+  if (group.direct_reserved) {
+    return Refusal{.code = Code::kRmrrDirect,
+                   .text = absl::StrFormat("group %d of %s has a region that the firmware reserves "
+                                           "(direct): the kernel refuses it to guests",
+                                           *device.group, Spell(device))};
+  }
+  if (device.address.domain > 0xffff) {
+    return Refusal{
+        .code = Code::kAddressTooWide,
+        .text = absl::StrFormat("the domain of %s has more than four digits", Spell(device))};
+  }
+  const std::string other = OtherMember(context, device);
+  if (other.empty()) return std::nullopt;
+  return Refusal{
+      .code = Code::kForeignMember,
+      .text = absl::StrFormat("%s shares group %d with %s: a vGPU needs a group to itself",
+                              Spell(device), *device.group, other)};
 }
 
 Refusal UnknownVgpuType(const Context& context, const std::string& wanted,

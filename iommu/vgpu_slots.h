@@ -45,7 +45,7 @@ std::vector<VgpuPlace> PlacesOf(const Context& context, int type, const VgpuName
 // why a function is not written to now; why a function's group cannot be given away.
 std::optional<Refusal> WhyNoSlot(const Context& context, const VgpuSlot& slot);
 std::optional<Refusal> WhyNotWritten(const Context& context, const PciDevice& device);
-std::optional<Refusal> WhyNotAlone(const Context& context, const PciDevice& device);
+std::optional<Refusal> WhyNotGiven(const Context& context, const PciDevice& device);
 
 Refusal UnknownVgpuType(const Context& context, const std::string& wanted,
                         const PciDevice& physical);

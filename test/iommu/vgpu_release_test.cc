@@ -45,6 +45,13 @@ TEST_CASE("VGPU: release leaves the types of others", "[vgpu]") {
   CHECK(PlanRelease(WithType(), Asked(earlier), {At(kA4)}).empty());
 }
 
+TEST_CASE("VGPU: a function that was on vfio-pci and is a vGPU now keeps its driver", "[vgpu]") {
+  Records records = Given({kA4});
+  records.begin()->second.vgpu_type.reset();
+  CHECK(Cleared(WithType(), Asked(records)) ==
+        "echo > /sys/bus/pci/devices/0000:41:00.4/driver_override");
+}
+
 TEST_CASE("VGPU: release leaves what somebody has", "[vgpu]") {
   Custody custody = Asked(Given({kA4}));
   SECTION("a process") { custody.inquiry->use.groups[20] = {{.pid = 4242, .command = "qemu-kvm"}}; }

@@ -169,6 +169,18 @@ TEST_CASE("VGPU: what keeps a vGPU from guests is said", "[vgpu]") {
     CHECK(unit().state == UnitState::kUnhealthy);
     CHECK_THAT(unit().reason, Catch::StartsWith("foreign-member: 0000:41:00.4"));
   }
+  SECTION("somebody in its group could not be read") {
+    facts.groups.at(20).listed = {At(kA4), At("0000:42:00.0")};
+    CHECK_THAT(unit().reason, Catch::Contains("with 0000:42:00.0: a vGPU needs"));
+  }
+  SECTION("nothing isolates its group") {
+    facts.groups.at(20).noiommu = true;
+    CHECK_THAT(unit().reason, Catch::StartsWith("noiommu: "));
+  }
+  SECTION("the firmware has a region of its group") {
+    facts.groups.at(20).direct_reserved = true;
+    CHECK_THAT(unit().reason, Catch::StartsWith("rmrr-direct: "));
+  }
   SECTION("its type cannot be read, and is known as ours") {
     facts.vgpu.functions[0].current = Fact<int>::Unknown(5);
     custody.records = Given({kA4});
