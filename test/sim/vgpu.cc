@@ -13,7 +13,7 @@ namespace vfio_agent::sim {
 void Kernel::ShowVgpu(const DevicePtr& device) {
   if (device->facts.vgpu_types.empty() || device->facts.physfn.empty()) return;
   const std::string path = device->path + "/nvidia";
-  vfs_.File(path + "/creatable_vgpu_types", 0444,
+  vfs_.File(path + "/creatable_vgpu_types",
             Showing([this, device] { return CreatableVgpus(*device); }));
   vfs_.File(path + "/current_vgpu_type", 0644,
             Showing([device] { return absl::StrFormat("%d\n", device->vgpu_type); }),
