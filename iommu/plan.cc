@@ -4,8 +4,10 @@
 
 #include "absl/strings/str_format.h"
 #include "iommu/bundle.h"
+#include "iommu/egm.h"
 #include "iommu/isolation.h"
 #include "iommu/mdev.h"
+#include "iommu/partitions.h"
 #include "iommu/planning.h"
 #include "iommu/preset.h"
 
@@ -126,6 +128,8 @@ Plan MakePlan(const NodeFacts& facts, const Policy& policy, const ModelNames& na
     plan.groups.push_back(std::move(draft.plan));
   }
   PlanMdevs(context, plan);
+  WarnPartitions(plan);
+  plan.egm = ShareEgm(facts.egm, plan.resources);
   return plan;
 }
 

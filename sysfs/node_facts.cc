@@ -131,6 +131,7 @@ absl::StatusOr<NodeFacts> TakeNodeFacts(const Tree& tree, ConfigReader& config,
   facts.mdev.skipped.clear();
   facts.frame_buffers = ReadFrameBuffers(tree, facts.devices);
   facts.nearest_cpu_nodes = ReadNearestNodes(tree, facts.devices);
+  facts.egm = ReadEgmRegions(tree);
   return facts;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "sysfs/egm.h"
 #include "sysfs/iommu_facts.h"
 #include "sysfs/mdev.h"
 #include "sysfs/module_facts.h"
@@ -48,6 +49,7 @@ struct NodeFacts {
   std::map<int, int> nearest_cpu_nodes;
   std::vector<std::string> skipped;  // entries that are no devices, and why, one line each
   MdevFacts mdev;                    // its `skipped` are moved to the list above
+  std::vector<EgmRegion> egm;
 
   bool operator==(const NodeFacts&) const = default;
 };
