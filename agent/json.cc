@@ -105,6 +105,16 @@ Json AcsToJson(const Fact<Acs>& acs) {
           {"control", absl::StrFormat("%04x", acs.value().control)}};
 }
 
+Json EgmToJson(const EgmShare& share) {
+  Json gpus = Json::array();
+  for (const PciAddress& gpu : share.gpus) gpus.push_back(gpu.ToString());
+  return {{"node", share.node},
+          {"gpus", gpus},
+          {"resource", share.resource.empty() ? Json(nullptr) : Json(share.resource)},
+          {"units", share.units},
+          {"reason", share.why.empty() ? Json(nullptr) : Json(share.why)}};
+}
+
 }  // namespace
 
 Json RefusalToJson(const Refusal& refusal) {
@@ -123,16 +133,18 @@ Json PlanToJson(const Plan& plan, bool all) {
     AddActions(group, actions);
   }
   for (const Resource& resource : plan.resources) resources.push_back(ResourceToJson(resource));
-  return {{"schema", "vfio-agent/plan/v1"},
-          {"iommu",
-           {{"state", Text(Name(plan.iommu.state))},
-            {"kind", Text(Name(plan.iommu.kind))},
-            {"acs_override", plan.acs_override}}},
-          {"groups", groups},
-          {"resources", resources},
-          {"actions", actions},
-          {"refusals", RefusalsToJson(plan.refusals)},
-          {"warnings", RefusalsToJson(plan.warnings)}};
+  Json json = {{"schema", "vfio-agent/plan/v1"},
+               {"iommu",
+                {{"state", Text(Name(plan.iommu.state))},
+                 {"kind", Text(Name(plan.iommu.kind))},
+                 {"acs_override", plan.acs_override}}},
+               {"groups", groups},
+               {"resources", resources},
+               {"actions", actions},
+               {"refusals", RefusalsToJson(plan.refusals)},
+               {"warnings", RefusalsToJson(plan.warnings)}};
+  for (const EgmShare& share : plan.egm) json["egm"].push_back(EgmToJson(share));
+  return json;
 }
 
 Json DeviceToJson(const PciDevice& device, const std::string& model) {

@@ -26,13 +26,15 @@ struct UnitStatus {
   bool listed = false;   // the kubelet is told of it
   bool healthy = false;  // and that it is healthy
   std::vector<PodClaim> pods;
-  std::vector<int> groups;  // of a unit that is several groups; else empty
+  std::vector<int> groups;             // of a unit that is several groups; else empty
+  std::vector<std::string> addresses;  // of a unit that is several functions; else empty
   bool operator==(const UnitStatus&) const = default;
 };
 
 struct ResourceStatus {
   std::string name;
   std::vector<UnitStatus> units;
+  std::vector<std::string> notes;  // what concerns several units together, a sentence each
   bool operator==(const ResourceStatus&) const = default;
 };
 

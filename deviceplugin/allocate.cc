@@ -11,10 +11,11 @@
 namespace vfio_agent {
 namespace {
 
-// The legacy container, groups, cdevs, /dev/iommu: an order for people.
+// The legacy container, groups, cdevs, /dev/iommu, /dev/egmN: an order for people.
 int RankOf(std::string_view node) {
   if (node == "/dev/vfio/vfio") return 0;
   if (node == "/dev/iommu") return 3;
+  if (node.starts_with("/dev/egm")) return 4;
   return node.starts_with("/dev/vfio/devices/") ? 2 : 1;
 }
 

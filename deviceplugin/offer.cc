@@ -99,6 +99,9 @@ class OfferMaker {
                         .only_partitions = resource.only_partitions,
                         .partitions_fault = resource.partitions_fault});
       planned_.emplace(resource.name, &resource);
+      std::ranges::copy_if(
+          plan.egm, std::back_inserter(offers.back().egm),
+          [&resource](const EgmShare& share) { return share.resource == resource.name; });
     }
     for (const auto& [name, old] : before_) {
       if (planned_.contains(name)) continue;

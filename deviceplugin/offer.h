@@ -47,6 +47,7 @@ struct Offer {
   std::vector<std::vector<std::string>> partitions;  // as those of Resource
   bool only_partitions = false;
   std::string partitions_fault;
+  std::vector<EgmShare> egm;  // those of the plan that containers with units of this can have
   bool operator==(const Offer&) const = default;
 };
 

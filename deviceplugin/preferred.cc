@@ -139,7 +139,32 @@ struct Field {
   std::set<size_t> available;  // without `must`
   std::set<size_t> must;
   std::set<int> broken;
+  std::map<size_t, int> regions;  // the number of a unit's whole EGM region; below 0
 };
+
+// What a unit had better stay together with: its region, else its group.
+int TieOf(const IndexedOffer& offer, const Field& field, size_t position) {
+  const auto region = field.regions.find(position);
+  return region == field.regions.end() ? offer.unit(position).group : region->second;
+}
+
+// Regions that can be had whole. Of one that is broken up nobody gets the memory any more, so its
+// units are like others; and where a group has several units, the group is what matters.
+void AddRegions(const IndexedOffer& offer, Field& field) {
+  std::map<int, int> of_group;
+  for (const OfferedUnit& unit : offer.offer().units) ++of_group[unit.group];
+  int number = 0;
+  for (const EgmShare& share : offer.offer().egm) {
+    --number;
+    std::map<size_t, int> whole;
+    for (const std::string& id : share.units) {
+      const std::optional<size_t> found = offer.Find(id);
+      if (!found || of_group[offer.unit(*found).group] > 1) break;
+      if (field.available.contains(*found) || field.must.contains(*found)) whole[*found] = number;
+    }
+    if (whole.size() == share.units.size()) field.regions.merge(whole);
+  }
+}
 
 // Nothing where an id of `must` is unknown: then no answer can be right.
 std::optional<Field> MakeField(const IndexedOffer& offer, const Preference& wanted) {
@@ -160,6 +185,7 @@ std::optional<Field> MakeField(const IndexedOffer& offer, const Preference& want
       field.broken.insert(offer.unit(i).group);
     }
   }
+  if (!offer.offer().egm.empty()) AddRegions(offer, field);
   return field;
 }
 
@@ -173,7 +199,9 @@ std::vector<Block> MakeBlocks(const IndexedOffer& offer, const Field& field, Car
     const OfferedUnit& unit = offer.unit(position);
     if (care != Care::kAnyUnit && field.broken.contains(unit.group)) continue;
     size_t at = blocks.size();
-    if (care == Care::kWholeGroups) at = by_number.emplace(unit.group, at).first->second;
+    if (care == Care::kWholeGroups) {
+      at = by_number.emplace(TieOf(offer, field, position), at).first->second;
+    }
     if (at == blocks.size()) blocks.push_back({.place = PlaceOf(unit)});
     blocks[at].units.push_back(position);
   }
@@ -193,11 +221,11 @@ std::vector<size_t> ChooseFrom(const std::vector<Block>& blocks, std::vector<Pla
 // Moves what is free of the groups that `must` has units of into `must`.
 void CompleteGroups(const IndexedOffer& offer, size_t size, Field& field) {
   std::set<int> groups;
-  for (const size_t position : field.must) groups.insert(offer.unit(position).group);
+  for (const size_t position : field.must) groups.insert(TieOf(offer, field, position));
   for (auto next = field.available.begin(); next != field.available.end();) {
     const auto at = next++;
     if (field.must.size() == size) return;
-    if (groups.contains(offer.unit(*at).group)) field.must.insert(field.available.extract(at));
+    if (groups.contains(TieOf(offer, field, *at))) field.must.insert(field.available.extract(at));
   }
 }
 

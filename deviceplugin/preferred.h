@@ -22,7 +22,8 @@ struct Preference {
 // In order of weight: no IOMMU group is split between containers (a group whose other units are
 // not available is the last resort); few NUMA nodes, then few host bridges, then few switches. At
 // each of these levels the fullest place in which the request still fits is used up first, so that
-// large requests find whole nodes and whole switches later. An offer with partitions goes by these
+// large requests find whole nodes and whole switches later. The GPUs of an EGM region that is whole
+// are kept together like a group of which all is free. An offer with partitions goes by these
 // alone (partition.h).
 std::vector<std::string> PreferUnits(const IndexedOffer& offer, const Preference& wanted);
 

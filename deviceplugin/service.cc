@@ -1,10 +1,12 @@
 #include "deviceplugin/service.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "deviceplugin/allocate.h"
+#include "deviceplugin/egm_nodes.h"
 #include "deviceplugin/ledger.h"
 #include "deviceplugin/partition.h"
 #include "deviceplugin/preferred.h"
@@ -26,15 +28,19 @@ std::vector<std::string> ToVector(const Repeated& ids) {
   return {ids.begin(), ids.end()};
 }
 
-// The units of `ids`, each of them looked at once more.
+// The units of `ids`, each of them looked at once more. Those that are not as they stand in the
+// offer, since together they are worth more, are kept in `own`.
 absl::StatusOr<std::vector<const OfferedUnit*>> FindVerified(const IndexedOffer& offer,
                                                              const Tree& tree,
-                                                             const std::vector<std::string>& ids) {
+                                                             const std::vector<std::string>& ids,
+                                                             std::deque<OfferedUnit>& own) {
   ASSIGN_OR_RETURN(std::vector<const OfferedUnit*> units, FindUnits(offer, ids));
   for (const OfferedUnit* unit : units) {
     const absl::Status status = VerifyUnit(tree, *unit);
     if (!status.ok()) return Annotate(status, offer.offer().resource);
   }
+  const absl::Status status = AddEgmNodes(tree, offer.offer(), units, own);
+  if (!status.ok()) return Annotate(status, offer.offer().resource);
   return units;
 }
 
@@ -57,9 +63,10 @@ absl::Status AllocateAll(const Published& published, const Tree& tree, Ledger& l
   const std::shared_ptr<const IndexedOffer> held = published.Get();
   const IndexedOffer& offer = *held;
   Containers containers;
+  std::deque<OfferedUnit> own;
   for (const v1beta1::ContainerAllocateRequest& container : request.container_requests()) {
     ASSIGN_OR_RETURN(containers.emplace_back(),
-                     FindVerified(offer, tree, ToVector(container.devices_ids())));
+                     FindVerified(offer, tree, ToVector(container.devices_ids()), own));
     RETURN_IF_ERROR(CheckPartition(offer.offer(), containers.back()));
   }
   const std::string& resource = offer.offer().resource;
@@ -80,7 +87,8 @@ absl::Status AllocateAll(const Published& published, const Tree& tree, Ledger& l
 // Before a container starts: with the very answer that the kubelet has kept of its units.
 absl::Status CheckStart(const IndexedOffer& offer, const Tree& tree, Ledger& ledger,
                         const std::vector<std::string>& ids) {
-  ASSIGN_OR_RETURN(const auto units, FindVerified(offer, tree, ids));
+  std::deque<OfferedUnit> own;
+  ASSIGN_OR_RETURN(const auto units, FindVerified(offer, tree, ids, own));
   const std::string& resource = offer.offer().resource;
   for (const OfferedUnit* unit : units) {
     RETURN_IF_ERROR(Annotate(ledger.CheckUnchanged(*unit), resource));

@@ -33,6 +33,7 @@ void Put(const UnitStatus& unit, wire::Unit& message) {
   message.set_listed(unit.listed);
   for (const int group : unit.groups) message.add_groups(group);
   message.set_healthy(unit.healthy);
+  for (const std::string& address : unit.addresses) message.add_addresses(address);
   for (const PodClaim& claim : unit.pods) {
     wire::Pod& pod = *message.add_pods();
     pod.set_namespace_(claim.pod_namespace);
@@ -50,7 +51,8 @@ UnitStatus Take(const wire::Unit& message) {
                   .reason = message.reason(),
                   .listed = message.listed(),
                   .healthy = message.healthy(),
-                  .groups = {message.groups().begin(), message.groups().end()}};
+                  .groups = {message.groups().begin(), message.groups().end()},
+                  .addresses = {message.addresses().begin(), message.addresses().end()}};
   for (const wire::Pod& pod : message.pods()) {
     unit.pods.push_back({.pod_namespace = pod.namespace_(),
                          .pod = pod.name(),
@@ -73,6 +75,7 @@ void PutResources(const AgentStatus& value, wire::AgentStatus& message) {
   for (const ResourceStatus& resource : value.node->resources) {
     wire::Resource* const into = find(resource.name);
     for (const UnitStatus& unit : resource.units) Put(unit, *into->add_units());
+    for (const std::string& note : resource.notes) into->add_notes(note);
   }
   for (const PluginStatus& plugin : value.plugins) {
     wire::Resource* const into = find(plugin.resource);
@@ -87,6 +90,7 @@ void PutResources(const AgentStatus& value, wire::AgentStatus& message) {
 void TakeResources(const wire::AgentStatus& message, AgentStatus& value, NodeStatus& node) {
   for (const wire::Resource& resource : message.resources()) {
     ResourceStatus& into = node.resources.emplace_back(ResourceStatus{.name = resource.name()});
+    into.notes.assign(resource.notes().begin(), resource.notes().end());
     int listed = 0;
     for (const wire::Unit& unit : resource.units()) {
       into.units.push_back(Take(unit));

@@ -37,18 +37,11 @@ size_t KindOf(const ResourceRule& rule, const PciDevice& device) {
 
 const char* Word(const PciDevice& device) {
   if (IsNvswitch(device)) return "NVSwitches";
-  switch (device.class_code >> 16) {
-    case 0x01:
-      return "drives";
-    case 0x02:
-      return "NICs";
-    case 0x03:
-      return "GPUs";
-    case 0x12:
-      return "accelerators";
-    default:
-      return "devices";
-  }
+  const uint32_t base_class = device.class_code >> 16;
+  if (base_class == 0x01) return "drives";
+  if (base_class == 0x02) return "NICs";
+  if (base_class == 0x03) return "GPUs";
+  return base_class == 0x12 ? "accelerators" : "devices";
 }
 
 class Composer {
@@ -75,8 +68,9 @@ class Composer {
       if (atom.used) continue;
       Build left{.kinds = Kinds(rule_.bundle.size())};
       Add(left, atom);
-      left.fault = "left over: no unit lacks it";
+      left.fault = WhyLeftOver(atom);
       bundles.push_back(Finish(left));
+      bundles.back().left_over = true;
     }
     return bundles;
   }
@@ -163,9 +157,18 @@ class Composer {
     const size_t want = rule_.bundle[kind].count;
     const size_t have = build.kinds[kind].size();
     if (!build.fault.empty() || (want == 0 ? have > 0 : have == want)) return;
-    build.fault = absl::StrFormat("%d of %s %s%s", have,
-                                  want == 0 ? "all" : absl::StrFormat("%d", want), words_[kind],
-                                  rule_.bundle[kind].same_switch ? " under its PCIe switch" : "");
+    build.fault = absl::StrFormat(
+        "%s %s%s", want == 0 ? "none of the" : absl::StrFormat("%d of %d", have, want),
+        words_[kind], rule_.bundle[kind].same_switch ? " under its PCIe switch" : "");
+  }
+
+  std::string WhyLeftOver(const Atom& atom) const {
+    size_t kind = 0;
+    while (atom.kinds[kind].empty()) ++kind;
+    const BundleMember& member = rule_.bundle[kind];
+    if (member.count == 0) return "it is no nearer to one unit than to another (count: all)";
+    return absl::StrFormat("no unit%s lacks one of the %s",
+                           member.same_switch ? " under its PCIe switch" : "", words_[kind]);
   }
 
   struct Candidate {
@@ -237,10 +240,11 @@ class Composer {
       for (Build& build : builds_) {
         const bool claims = owners.empty() || std::ranges::count(owners, &build) > 0;
         if (!claims || !build.fault.empty()) continue;
+        const size_t others = (owners.empty() ? builds_.size() : owners.size()) - 1;
         build.fault = absl::StrFormat(
-            "a part of a board: %s, of which a unit has all, is as much "
-            "%d other units'",
-            device.address.ToString(), (owners.empty() ? builds_.size() : owners.size()) - 1);
+            "a part of a board: %s of the %s (count: all) is no nearer to it than to %d other "
+            "unit%s",
+            device.address.ToString(), words_[kind], others, others == 1 ? "" : "s");
       }
     }
     RefuseUneven(kind);
@@ -256,11 +260,11 @@ class Composer {
     for (Build& build : builds_) {
       const size_t have = build.kinds[kind].size();
       if (!build.fault.empty() || most == 0 || (have == most && least > 0)) continue;
-      build.fault = have == most ? absl::StrFormat(
-                                       "a part of a board: all %d %s, and others have "
-                                       "none",
-                                       have, words_[kind])
-                                 : absl::StrFormat("%d of %d %s", have, most, words_[kind]);
+      build.fault = absl::StrFormat("%d of %d %s", have, most, words_[kind]);
+      if (have == most) {
+        build.fault =
+            absl::StrFormat("a part of a board: all %s, and another unit has none", build.fault);
+      }
     }
   }
 

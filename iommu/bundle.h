@@ -17,6 +17,7 @@ struct Bundle {
   std::vector<size_t> drafts;                            // that the devices are in, ascending
   std::vector<std::pair<PciAddress, PciAddress>> pairs;  // as Unit::pairs
   std::string fault;                                     // why it is none; empty for a whole one
+  bool left_over = false;                                // no unit has a use for it
 };
 
 // The bundles of `rule` out of the primaries of those drafts that are its: every primary is in

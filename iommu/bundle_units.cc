@@ -119,9 +119,12 @@ std::vector<Unit> UnitsOfEach(const std::vector<Draft>& drafts, const ResourceRu
 }
 
 void RefuseFaulty(std::vector<Draft>& drafts, const ResourceRule& rule, const Bundle& bundle) {
+  const std::string first = bundle.devices.front()->address.ToString();
   const std::string text =
-      absl::StrFormat("the unit %s of %s is not whole: %s",
-                      bundle.devices.front()->address.ToString(), rule.name, bundle.fault);
+      bundle.left_over
+          ? absl::StrFormat("%s is left over and in no unit of %s: %s", first, rule.name,
+                            bundle.fault)
+          : absl::StrFormat("the unit %s of %s is not whole: %s", first, rule.name, bundle.fault);
   for (const size_t number : bundle.drafts) {
     Refuse(drafts[number], Code::kGroupSplit, PartOf(bundle, drafts[number]).front(), text,
            absl::StrFormat("see what there is with `vfio-agent explain %s` and `vfio-agent "

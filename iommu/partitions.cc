@@ -21,6 +21,14 @@ std::optional<std::string> FindId(const Resource& resource, const std::string& t
   return found->id;
 }
 
+std::string FaultOf(const Resource& resource, const std::string& item) {
+  if (size_t number = 0; absl::SimpleAtoi(item, &number)) {
+    return absl::StrFormat("its table of partitions names unit %s, and here are units 0 to %d only",
+                           item, resource.units.size() - 1);
+  }
+  return absl::StrFormat("its table of partitions names %s, which is no unit of it here", item);
+}
+
 }  // namespace
 
 void ResolvePartitions(const ResourceRule& rule, Resource& resource) {
@@ -30,14 +38,25 @@ void ResolvePartitions(const ResourceRule& rule, Resource& resource) {
       const std::optional<std::string> id = FindId(resource, item);
       if (!id) {
         resource.partitions.clear();
-        resource.partitions_fault = absl::StrFormat(
-            "the table of partitions names %s, and the resource has %d units without it", item,
-            resource.units.size());
+        resource.partitions_fault = FaultOf(resource, item);
         return;
       }
       ids.push_back(*id);
     }
     std::ranges::sort(ids);
+  }
+}
+
+void WarnPartitions(Plan& plan) {
+  for (const Resource& resource : plan.resources) {
+    if (resource.partitions_fault.empty()) continue;
+    plan.warnings.push_back(
+        {.code = Code::kGroupSplit,
+         .text = absl::StrFormat("of %s a machine can have one unit only: %s", resource.name,
+                                 resource.partitions_fault),
+         .remedy =
+             "compare resources[].partitions with `vfio-agent list resources`: a device that is "
+             "gone shifts the numbers of those after it, addresses do not shift"});
   }
 }
 

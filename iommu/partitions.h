@@ -10,4 +10,8 @@ namespace vfio_agent {
 // table, and partitions_fault says which: where a GPU is gone the numbers of the others have moved.
 void ResolvePartitions(const ResourceRule& rule, Resource& resource);
 
+// One warning for each resource with a fault: until somebody mends its table a machine with
+// several units is refused by Allocate, where nobody looks first.
+void WarnPartitions(Plan& plan);
+
 }  // namespace vfio_agent

@@ -4,8 +4,10 @@
 
 #include "absl/strings/str_format.h"
 #include "iommu/bundle.h"
+#include "iommu/egm.h"
 #include "iommu/isolation.h"
 #include "iommu/mdev.h"
+#include "iommu/partitions.h"
 #include "iommu/planning.h"
 #include "iommu/preset.h"
 #include "iommu/vgpu.h"
@@ -128,6 +130,8 @@ Plan MakePlan(const NodeFacts& facts, const Policy& policy, const ModelNames& na
   }
   PlanMdevs(context, plan);
   PlanVgpus(context, plan);
+  WarnPartitions(plan);
+  plan.egm = ShareEgm(facts.egm, plan.resources);
   return plan;
 }
 

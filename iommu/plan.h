@@ -103,6 +103,16 @@ struct Resource {
   bool operator==(const Resource&) const = default;
 };
 
+// Whom a region of Extended GPU Memory can be given to: a container that has all of its GPUs.
+struct EgmShare {
+  std::string node;                // "/dev/egm4"
+  std::vector<PciAddress> gpus;    // sorted; empty where they are not known
+  std::string resource;            // whose units the GPUs are; empty: nobody can have it
+  std::vector<std::string> units;  // their ids, sorted: as many as one container must ask for
+  std::string why;                 // nobody can have it: a sentence
+  bool operator==(const EgmShare&) const = default;
+};
+
 // What an Inquiry has to look at before anything of the plan may be written.
 struct Question {
   std::vector<PciAddress> unbound;     // would be taken from a host driver
@@ -121,6 +131,7 @@ struct Plan {
   std::vector<Refusal> warnings;
   // Also of groups that are refused already: what is refused is refused for all its reasons.
   Question question;
+  std::vector<EgmShare> egm;  // by the node's number
   bool operator==(const Plan&) const = default;
 };
 

@@ -134,6 +134,7 @@ absl::StatusOr<NodeFacts> TakeNodeFacts(const Tree& tree, ConfigReader& config,
   facts.vgpu.skipped.clear();
   facts.frame_buffers = ReadFrameBuffers(tree, facts.devices);
   facts.nearest_cpu_nodes = ReadNearestNodes(tree, facts.devices);
+  facts.egm = ReadEgmRegions(tree);
   return facts;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "sysfs/egm.h"
 #include "sysfs/iommu_facts.h"
 #include "sysfs/mdev.h"
 #include "sysfs/module_facts.h"
@@ -50,6 +51,7 @@ struct NodeFacts {
   std::vector<std::string> skipped;  // entries that are no devices, and why, one line each
   MdevFacts mdev;                    // its `skipped` are moved to the list above
   VgpuFacts vgpu;                    // the same
+  std::vector<EgmRegion> egm;
 
   bool operator==(const NodeFacts&) const = default;
 };

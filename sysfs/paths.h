@@ -24,6 +24,7 @@ inline constexpr char kVfioNodesDir[] = "dev/vfio";
 inline constexpr char kMdevParentsDir[] = "sys/class/mdev_bus";
 inline constexpr char kMdevDevicesDir[] = "sys/bus/mdev/devices";
 inline constexpr char kIommuNode[] = "dev/iommu";
+inline constexpr char kEgmClassDir[] = "sys/class/egm";
 inline constexpr char kBlockClassDir[] = "sys/class/block";
 inline constexpr char kConsolesDir[] = "sys/class/vtconsole";
 inline constexpr char kBtrfsDir[] = "sys/fs/btrfs";

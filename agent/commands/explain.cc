@@ -5,6 +5,7 @@
 #include "agent/exit_code.h"
 #include "agent/explain/explanation.h"
 #include "agent/listing/tables.h"
+#include "iommu/egm.h"
 #include "iommu/selector.h"
 #include "sysfs/status.h"
 
@@ -94,7 +95,7 @@ const Resource* FindResource(const Picture& picture, const std::string& name) {
   return found == picture.plan.resources.end() ? nullptr : &*found;
 }
 
-std::string ResourceText(const Resource& resource) {
+std::string ResourceText(const Plan& plan, const Resource& resource) {
   std::string text = absl::StrFormat("resource %s: %d unit%s\n", resource.name,
                                      resource.units.size(), resource.units.size() == 1 ? "" : "s");
   for (const Unit& unit : resource.units) {
@@ -108,6 +109,9 @@ std::string ResourceText(const Resource& resource) {
   }
   if (!resource.partitions_fault.empty()) {
     text += absl::StrFormat("  only one at a time: %s\n", resource.partitions_fault);
+  }
+  for (const EgmShare& share : plan.egm) {
+    if (share.resource == resource.name) text += absl::StrFormat("  %s\n", Spell(share));
   }
   return text;
 }
@@ -132,7 +136,9 @@ void Print(Session& session, const Picture& picture, const std::vector<Answer>& 
   std::vector<PciAddress> told;
   for (const Answer& answer : answers) {
     const Resource* const resource = FindResource(picture, answer.resource);
-    if (!IsDocument(output) && resource != nullptr) PrintText(ResourceText(*resource));
+    if (!IsDocument(output) && resource != nullptr) {
+      PrintText(ResourceText(picture.plan, *resource));
+    }
     for (const Explanation& explanation : ExplainAll(session, picture, answer)) {
       const std::vector<Member>& members = explanation.plan.members;
       const auto is_told = [&told](const Member& member) {

@@ -5,6 +5,7 @@
 #include "agent/exit_code.h"
 #include "agent/json.h"
 #include "agent/listing/tables.h"
+#include "iommu/egm.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -53,13 +54,23 @@ std::string BundlesText(const Plan& plan) {
   return text;
 }
 
+std::string HeadText(const Plan& plan) {
+  const long to_bind = CountVerdict(plan, Verdict::kBind);
+  std::string text =
+      absl::StrFormat("# IOMMU %s (%s)%s: %d group%s to bind, %d bound, %d refused\n",
+                      Name(plan.iommu.state), Name(plan.iommu.kind),
+                      plan.acs_override ? ", ACS override" : "", to_bind, to_bind == 1 ? "" : "s",
+                      CountVerdict(plan, Verdict::kBound), CountVerdict(plan, Verdict::kRefused));
+  const auto size = static_cast<long>(plan.groups.size());
+  if (CountVerdict(plan, Verdict::kUnselected) == size) {
+    text += "# the configuration selects no device of this node: see `vfio-agent list --all`\n";
+  }
+  return text;
+}
+
 // A shell script that does by hand what `bind` would do; all that is no command is a comment.
 std::string PlanText(const Plan& plan, bool all) {
-  std::string text =
-      absl::StrFormat("# IOMMU %s (%s)%s: %d groups to bind, %d bound, %d refused\n",
-                      Name(plan.iommu.state), Name(plan.iommu.kind),
-                      plan.acs_override ? ", ACS override" : "", CountVerdict(plan, Verdict::kBind),
-                      CountVerdict(plan, Verdict::kBound), CountVerdict(plan, Verdict::kRefused));
+  std::string text = HeadText(plan);
   for (const GroupPlan& group : plan.groups) {
     if (group.verdict == Verdict::kBind || group.verdict == Verdict::kBound ||
         (all && group.verdict == Verdict::kUnselected)) {
@@ -72,6 +83,8 @@ std::string PlanText(const Plan& plan, bool all) {
     for (const Refusal& refusal : group.refusals) text += RefusalText(refusal, "#   ");
   }
   text += BundlesText(plan);
+  if (!plan.egm.empty()) text += "\n";
+  for (const EgmShare& share : plan.egm) text += absl::StrFormat("# %s\n", Spell(share));
   if (!plan.warnings.empty()) text += "\n# warnings\n";
   for (const Refusal& warning : plan.warnings) text += RefusalText(warning, "#   ");
   return text;

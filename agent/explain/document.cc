@@ -97,6 +97,7 @@ Json ExplanationToJson(const Explanation& explanation) {
       explanation.relocation ? RelocationToJson(*explanation.relocation) : Json(nullptr);
   json["commands"] = commands;
   json["look"] = explanation.look;
+  if (!explanation.memory.empty()) json["memory"] = explanation.memory;
   return json;
 }
 

@@ -7,6 +7,7 @@
 #include "agent/commands.h"
 #include "agent/kubevirt/kubevirt.h"
 #include "agent/pci_class.h"
+#include "iommu/egm.h"
 
 namespace vfio_agent {
 namespace {
@@ -111,6 +112,16 @@ std::vector<std::string> LookCommands(const Surroundings& around, const Explanat
   return commands;
 }
 
+std::vector<std::string> MemoryOf(const Plan& plan, const GroupPlan& group) {
+  std::vector<std::string> lines;
+  for (const EgmShare& share : plan.egm) {
+    const bool is_its = std::ranges::any_of(
+        share.gpus, [&group](const PciAddress& gpu) { return IsMember(group, gpu); });
+    if (is_its) lines.push_back(Spell(share));
+  }
+  return lines;
+}
+
 }  // namespace
 
 GroupPlan LonePlan(const NodeFacts& facts, const PciDevice& device) {
@@ -167,6 +178,7 @@ Explanation Explain(const Surroundings& around, const GroupPlan& group) {
     explanation.relocation = SimulateMoves(facts, *FindDevice(facts, *subject));
   }
   explanation.look = LookCommands(around, explanation, culprits);
+  explanation.memory = MemoryOf(around.picture.plan, group);
   return explanation;
 }
 

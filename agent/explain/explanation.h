@@ -63,6 +63,7 @@ struct Explanation {
   std::optional<std::vector<PciAddress>> expected;
   std::optional<Relocation> relocation;  // where others are in the group
   std::vector<std::string> look;         // commands that show more
+  std::vector<std::string> memory;       // regions of Extended GPU Memory of members: who gets them
 };
 
 // What an explanation needs of the node. `uses` are those of members that nobody selected.

@@ -169,7 +169,8 @@ std::string ExplanationText(const Explanation& explanation) {
           ExpectedText(explanation) + RelocationText(explanation);
   std::vector<std::string> commands;
   for (const Action& action : group.actions) commands.push_back(ToShell(action));
-  return text + ListText("commands", commands) + ListText("to look closer", explanation.look);
+  return text + ListText("memory", explanation.memory) + ListText("commands", commands) +
+         ListText("to look closer", explanation.look);
 }
 
 }  // namespace vfio_agent

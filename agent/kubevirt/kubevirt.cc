@@ -129,7 +129,7 @@ Served FindServed(const Plan& plan, const NodeFacts& facts,
                   const std::vector<const GroupPlan*>& chosen) {
   Served served;
   for (const Resource& resource : plan.resources) {
-    ServedResource found{.name = resource.name};
+    ServedResource found{.name = resource.name, .sizes = SizesOf(resource)};
     if (resource.only_partitions && !resource.partitions.empty()) {
       found.together = resource.partitions.front().size();
     }
@@ -161,6 +161,7 @@ Json KubevirtToJson(const Served& served) {
                          {"list", std::string(Name(resource.list))},
                          {"units", resource.Units()},
                          {"groups", GroupsToJson(resource)}});
+    if (!resource.sizes.empty()) resources.back()["sizes"] = resource.sizes;
   }
   for (const RefusedUnit& unit : served.refused) {
     refused.push_back({{"resource", unit.resource}, {"unit", unit.unit}, {"reason", unit.reason}});

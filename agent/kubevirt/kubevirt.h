@@ -28,6 +28,8 @@ struct ServedResource {
   // Of mediated devices, the names of their types: "GRID T4-1Q"; `selectors` is empty then.
   std::vector<std::string> mdev_types;
   size_t to_be_made = 0;  // mediated devices that are not there yet and so have no group
+  // How many units one machine can have, ascending; empty: any number.
+  std::vector<size_t> sizes;
   size_t Units() const;
   bool operator==(const ServedResource&) const = default;
 };
@@ -72,6 +74,12 @@ inline constexpr char kMachineHead[] =
 std::string KubevirtText(const Served& served);
 // `vfio-agent/kubevirt/v1`. What is KubeVirt's is spelt as KubeVirt spells it.
 Json KubevirtToJson(const Served& served);
+
+// How many units of the resource one container can be given, ascending, by those of its sets of
+// which no unit is refused; empty: any number.
+std::vector<size_t> SizesOf(const Resource& resource);
+// "2, 4 or 8".
+std::string SizesText(const std::vector<size_t>& sizes);
 
 // The text on one line of printable ASCII: for what comes from files and processes.
 std::string Printable(std::string_view text);

@@ -50,6 +50,34 @@ bool FitsWholeGroups(const ServedResource& resource, size_t count) {
   return reachable[count];
 }
 
+// Where units are given in sets only, other numbers are refused when the machine starts.
+void CheckSize(const ServedResource& resource, const Request& request,
+               std::vector<Finding>& findings) {
+  if (std::ranges::count(resource.sizes, request.Count()) > 0) return;
+  findings.push_back(
+      {.code = "no-such-size",
+       .hinders = true,
+       .where = request.where,
+       .text = absl::StrFormat("asks for %d of %s, of which a machine can have %s", request.Count(),
+                               resource.name, SizesText(resource.sizes)),
+       .remedy = absl::StrFormat("ask for %s; `vfio-agent explain %s` names the units that go "
+                                 "together",
+                                 SizesText(resource.sizes), resource.name)});
+}
+
+// A bundle that is one unit has one item in the machine, and KubeVirt gives one device for it.
+void CheckFirstOnly(const ServedResource& resource, const Request& request,
+                    std::vector<Finding>& findings) {
+  if (!resource.first_only) return;
+  findings.push_back(
+      {.code = "first-only",
+       .where = request.where,
+       .text = absl::StrFormat("a unit of %s is several devices, of which KubeVirt gives the "
+                               "machine the first only",
+                               resource.name),
+       .remedy = "set resources[].bundle.unit: device, and list one item for each device"});
+}
+
 void CheckCount(const ServedResource& resource, const Request& request,
                 std::vector<Finding>& findings) {
   const size_t count = request.Count();
@@ -60,6 +88,8 @@ void CheckCount(const ServedResource& resource, const Request& request,
                         .text = absl::StrFormat("asks for %d of %s, this node has %d", count,
                                                 resource.name, resource.Units()),
                         .remedy = "ask for fewer; another node may have more"});
+  } else if (!resource.sizes.empty()) {
+    CheckSize(resource, request, findings);
   } else if (!FitsWholeGroups(resource, count)) {
     findings.push_back(
         {.code = "group-split",
@@ -129,6 +159,7 @@ std::vector<Finding> CheckMachine(const Served& served, const KubevirtMachine& m
       findings.push_back(UnknownName(served, name, request.where));
     } else {
       CheckCount(*resource, request, findings);
+      CheckFirstOnly(*resource, request, findings);
     }
   }
   if (std::ranges::count(machine.devices, MachineList::kHostDevices, &WantedDevice::list) > 0) {

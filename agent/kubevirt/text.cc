@@ -72,9 +72,10 @@ std::string ListText(const Served& served, MachineList list) {
   const char* const word = list == MachineList::kGpus ? "gpu" : "device";
   for (const ServedResource& resource : served.resources) {
     if (resource.list != list) continue;
-    if (resource.together > 1) {
-      text += absl::StrFormat("            # a bundle: all %d, or a multiple of it\n",
-                              resource.together);
+    if (!resource.sizes.empty()) {
+      text += absl::StrFormat("            # %sa machine can have %s of these\n",
+                              resource.together > 1 ? "a bundle, whole: " : "",
+                              SizesText(resource.sizes));
     }
     if (resource.first_only) {
       text +=

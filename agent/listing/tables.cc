@@ -15,14 +15,6 @@ std::string OrDash(const std::optional<int>& number) {
   return number ? absl::StrFormat("%d", *number) : "-";
 }
 
-// "23", "23 +11" for a unit of twelve groups, or all of them.
-std::string GroupsCell(const Unit& unit, bool wide) {
-  if (unit.groups.empty()) return OrDash(unit.group);
-  if (wide) return absl::StrJoin(unit.groups, " ");
-  return absl::StrFormat("%d +%d", unit.group.value_or(unit.groups.front()),
-                         unit.groups.size() - 1);
-}
-
 // The model if it is known, else the class in lspci's words.
 std::string DeviceWords(const Picture& picture, const PciDevice& device) {
   const std::string model = ModelOf(picture, device);
@@ -146,6 +138,12 @@ TableRows GroupRows(const Picture& picture, const ListWish& wish) {
   return rows;
 }
 
+std::string GroupsCell(const std::optional<int>& group, const std::vector<int>& groups, bool wide) {
+  if (groups.empty()) return OrDash(group);
+  if (wide) return absl::StrJoin(groups, " ");
+  return absl::StrFormat("%d +%d", group.value_or(groups.front()), groups.size() - 1);
+}
+
 std::string PartsText(const Unit& unit) {
   if (unit.addresses.empty()) return unit.id;  // a mediated device
   return absl::StrJoin(unit.addresses, " ", [](std::string* out, const PciAddress& address) {
@@ -158,7 +156,7 @@ TableRows ResourceRows(const Picture& picture, const ListWish& wish) {
   for (const Resource& resource : picture.plan.resources) {
     for (const Unit& unit : resource.units) {
       rows.push_back({resource.name, wish.wide ? PartsText(unit) : unit.id,
-                      GroupsCell(unit, wish.wide), OrDash(unit.numa_node),
+                      GroupsCell(unit.group, unit.groups, wish.wide), OrDash(unit.numa_node),
                       std::string(Name(unit.state)), WhoOrWhy(unit.pods, unit.reason, wish.wide)});
     }
   }

@@ -21,6 +21,8 @@ TableRows DeviceRows(const Picture& picture, const ListWish& wish);
 TableRows GroupRows(const Picture& picture, const ListWish& wish);
 // What a unit is: its addresses, one or several.
 std::string PartsText(const Unit& unit);
+// "23", "23 +11" for a unit of twelve groups, or all of them.
+std::string GroupsCell(const std::optional<int>& group, const std::vector<int>& groups, bool wide);
 // Each unit, with the pods that have it; wide: with all addresses and groups of a bundle.
 TableRows ResourceRows(const Picture& picture, const ListWish& wish);
 

@@ -5,11 +5,20 @@
 #include <map>
 
 #include "absl/strings/str_format.h"
+#include "iommu/egm.h"
 
 namespace vfio_agent {
 namespace {
 
 using Offered = std::map<std::string_view, const OfferedUnit*>;
+
+// Of a unit that is several functions: all of them.
+std::vector<std::string> AddressesOf(const Unit& unit) {
+  std::vector<std::string> addresses;
+  if (unit.addresses.size() < 2) return addresses;
+  for (const PciAddress& address : unit.addresses) addresses.push_back(address.ToString());
+  return addresses;
+}
 
 UnitStatus MakeUnit(const Unit& unit, const Offered& offered) {
   UnitStatus made{.id = unit.id,
@@ -18,7 +27,8 @@ UnitStatus MakeUnit(const Unit& unit, const Offered& offered) {
                   .state = std::string(Name(unit.state)),
                   .reason = unit.reason,
                   .pods = unit.pods,
-                  .groups = unit.groups};
+                  .groups = unit.groups,
+                  .addresses = AddressesOf(unit)};
   const auto found = offered.find(unit.id);
   made.listed = found != offered.end();
   made.healthy = made.listed && found->second->healthy;
@@ -34,7 +44,8 @@ UnitStatus MakeWithdrawn(const OfferedUnit& unit) {
           .reason = unit.reason,
           .listed = true,
           .healthy = unit.healthy,
-          .groups = unit.groups};
+          .groups = unit.groups,
+          .addresses = unit.addresses.size() > 1 ? unit.addresses : std::vector<std::string>()};
 }
 
 Offered IndexUnits(const std::vector<Offer>& offers, const std::string& resource) {
@@ -44,6 +55,17 @@ Offered IndexUnits(const std::vector<Offer>& offers, const std::string& resource
     for (const OfferedUnit& unit : offer.units) offered.emplace(unit.id, &unit);
   }
   return offered;
+}
+
+std::vector<std::string> NotesOf(const Plan& plan, const Resource& resource) {
+  std::vector<std::string> notes;
+  if (!resource.partitions_fault.empty()) {
+    notes.push_back("a machine can have one unit only: " + resource.partitions_fault);
+  }
+  for (const EgmShare& share : plan.egm) {
+    if (share.resource == resource.name) notes.push_back(Spell(share));
+  }
+  return notes;
 }
 
 std::vector<ResourceStatus> MakeResources(const Plan& plan, const std::vector<Offer>& offers) {
@@ -56,6 +78,7 @@ std::vector<ResourceStatus> MakeResources(const Plan& plan, const std::vector<Of
       offered.erase(unit.id);
     }
     for (const auto& left : offered) made.units.push_back(MakeWithdrawn(*left.second));
+    made.notes = NotesOf(plan, resource);
   }
   for (const Offer& offer : offers) {
     const auto [entry, fresh] = by_name.try_emplace(offer.resource);

@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/commands.h"
+#include "agent/listing/tables.h"
 #include "agent/outlets/status.h"
 #include "agent/table.h"
 
@@ -50,6 +51,7 @@ Json UnitToJson(const UnitStatus& unit) {
                {"healthy", unit.healthy},
                {"pods", pods}};
   if (!unit.groups.empty()) json["groups"] = unit.groups;
+  if (!unit.addresses.empty()) json["addresses"] = unit.addresses;
   return json;
 }
 
@@ -65,6 +67,7 @@ Json ResourcesToJson(const AgentStatus& status) {
                     {"socket", plugin == nullptr ? Json(nullptr) : OrNull(plugin->socket)},
                     {"last_error", plugin == nullptr ? Json(nullptr) : OrNull(plugin->last_error)},
                     {"units", units}});
+    if (!resource.notes.empty()) list.back()["notes"] = resource.notes;
   }
   return list;
 }
@@ -135,12 +138,27 @@ Rows ResourceRows(const AgentStatus& status, bool wide) {
   return rows;
 }
 
+std::string UnitCell(const UnitStatus& unit, bool wide) {
+  return wide && !unit.addresses.empty() ? absl::StrJoin(unit.addresses, " ") : unit.id;
+}
+
+std::string NotesText(const NodeStatus& node) {
+  std::string text;
+  for (const ResourceStatus& resource : node.resources) {
+    for (const std::string& note : resource.notes) {
+      text += absl::StrFormat("%s: %s\n", resource.name, note);
+    }
+  }
+  return text.empty() ? text : "\n" + text;
+}
+
 Rows UnitRows(const NodeStatus& node, bool wide) {
   Rows rows = {{"RESOURCE", "UNIT", "GROUP", "NUMA", "STATE", "WHO OR WHY"}};
   for (const ResourceStatus& resource : node.resources) {
     for (const UnitStatus& unit : resource.units) {
-      rows.push_back({resource.name, unit.id, OrDash(unit.group), OrDash(unit.numa_node),
-                      unit.state, WhoOrWhy(unit.pods, unit.reason, wide)});
+      rows.push_back({resource.name, UnitCell(unit, wide),
+                      GroupsCell(unit.group, unit.groups, wide), OrDash(unit.numa_node), unit.state,
+                      WhoOrWhy(unit.pods, unit.reason, wide)});
     }
   }
   return rows;
@@ -203,7 +221,7 @@ std::string StatusToText(const AgentStatus& status, absl::Time now, bool wide, T
                     job.where.empty() ? "-" : job.where, job.command});
   }
   std::string text = Summary(status, now) + Table(ResourceRows(status, wide), style) +
-                     Table(UnitRows(*status.node, wide), style) +
+                     Table(UnitRows(*status.node, wide), style) + NotesText(*status.node) +
                      Table(std::move(refusals), style) + Table(std::move(jobs), style);
   return wide ? text + Table(CountRows(status), style) : text;
 }

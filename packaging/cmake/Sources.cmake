@@ -1,27 +1,25 @@
 # The files of each folder, and what the folder links.
 vfio_agent_library(sysfs
-  SOURCES capabilities.cc cgroup_owner.cc config_space.cc device_walk.cc display_use.cc holders.cc
-          host_firmware.cc host_memory.cc host_modules.cc host_processes.cc host_view.cc
-          iommu_facts.cc mdev.cc module_facts.cc module_loader.cc network_use.cc node_facts.cc
-          node_watch.cc numa.cc pci_address.cc pci_device.cc proc_text.cc process_use.cc
-          storage_use.cc tree.cc uevents.cc use.cc vgpu.cc watch.cc writer.cc
+  SOURCES capabilities.cc cgroup_owner.cc config_space.cc device_walk.cc display_use.cc egm.cc
+          holders.cc host_firmware.cc host_memory.cc host_modules.cc host_processes.cc
+          host_view.cc iommu_facts.cc mdev.cc module_facts.cc module_loader.cc network_use.cc
+          node_facts.cc node_watch.cc numa.cc pci_address.cc pci_device.cc proc_text.cc
+          process_use.cc storage_use.cc tree.cc uevents.cc use.cc vgpu.cc watch.cc writer.cc
   PUBLIC vfio_agent_absl
   PRIVATE PkgConfig::libpci PkgConfig::libudev ${CMAKE_DL_LIBS})
 vfio_agent_library(iommu
   SOURCES acs_quirks.cc action.cc apply.cc bundle.cc bundle_units.cc claims.cc code.cc
-          condition.cc custody.cc distance.cc guards.cc isolation.cc mdev.cc mdev_condition.cc
-          mdev_names.cc mdev_release.cc members.cc naming.cc nvlink.cc partitions.cc plan.cc
-          preset.cc record.cc release.cc relocation.cc resources.cc rival.cc rules.cc selector.cc
-          sriov.cc steps.cc tenancy.cc
-          preset.cc record.cc release.cc relocation.cc resources.cc rules.cc selector.cc sriov.cc
-          steps.cc tenancy.cc vgpu.cc vgpu_facts.cc vgpu_slots.cc
+          condition.cc custody.cc distance.cc egm.cc guards.cc isolation.cc mdev.cc
+          mdev_condition.cc mdev_names.cc mdev_release.cc members.cc naming.cc nvlink.cc
+          partitions.cc plan.cc preset.cc record.cc release.cc relocation.cc resources.cc rival.cc
+          rules.cc selector.cc sriov.cc steps.cc tenancy.cc vgpu.cc vgpu_facts.cc vgpu_slots.cc
   PUBLIC vfio_agent::sysfs)
 vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto health.proto outline.proto
   pluginregistration.proto podresources_v1.proto reflection.proto status.proto)
 vfio_agent_library(deviceplugin
-  SOURCES allocate.cc channel.cc descriptors.cc device_list.cc health_watch.cc indexed_offer.cc
-          kubelet_watch.cc ledger.cc listener.cc offer.cc partition.cc plugin.cc plugins.cc
-          pod_resources.cc preferred.cc published.cc quiet_grpc.cc reflection_stream.cc
+  SOURCES allocate.cc channel.cc descriptors.cc device_list.cc egm_nodes.cc health_watch.cc
+          indexed_offer.cc kubelet_watch.cc ledger.cc listener.cc offer.cc partition.cc plugin.cc
+          plugins.cc pod_resources.cc preferred.cc published.cc quiet_grpc.cc reflection_stream.cc
           register_call.cc registration.cc registry_service.cc server.cc service.cc
           socket_probe.cc stale_sockets.cc status_client.cc status_message.cc status_server.cc
           timer_engine.cc unix_server.cc verify.cc versions.cc watch_stream.cc
@@ -49,7 +47,7 @@ vfio_agent_library(agent
           doctor/kubelet_saved.cc doctor/looked_for.cc doctor/report.cc
           explain/document.cc explain/explanation.cc explain/text.cc explain/words.cc
           kubevirt/diff.cc kubevirt/file.cc kubevirt/kubevirt.cc kubevirt/machine.cc
-          kubevirt/text.cc
+          kubevirt/sizes.cc kubevirt/text.cc
           listing/changes.cc listing/screen.cc listing/tables.cc listing/watch.cc
           outlets/cdi.cc outlets/cdi_files.cc outlets/metrics.cc outlets/metrics_http.cc
           outlets/metrics_text.cc outlets/nfd.cc outlets/nfd_file.cc outlets/status.cc

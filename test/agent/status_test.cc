@@ -168,5 +168,47 @@ TEST_CASE("a unit of several groups tells all of them", "[agent]") {
         std::vector<int>{29, 31});
 }
 
+TEST_CASE("a unit of several devices tells how many groups, and wide or as document all it is",
+          "[agent]") {
+  AgentStatus status = Full();
+  NodeStatus node = *status.node;
+  node.resources[0].units[0].groups = {29, 31, 40};
+  node.resources[0].units[0].addresses = {"0000:11:00.0", "0000:12:00.0"};
+  node.resources[0].notes = {"a machine can have one unit only: x"};
+  status.node = std::make_shared<NodeStatus>(node);
+  const AgentStatus arrived = FromMessage(ToMessage(status));
+  CHECK(*arrived.node == node);
+  const std::string text = StatusToText(arrived, kStart, false);
+  CHECK_THAT(text, Catch::Contains(" 29 +2 ") && !Catch::Contains("0000:12:00.0"));
+  CHECK_THAT(text,
+             Catch::Contains(std::string("\n") + kResource + ": a machine can have one unit"));
+  CHECK_THAT(StatusToText(arrived, kStart, true),
+             Catch::Contains(" 29 31 40 ") && Catch::Contains(" 0000:11:00.0 0000:12:00.0 "));
+  const Json resource = StatusToJson(arrived)["resources"][0];
+  CHECK(resource["units"][0]["addresses"] == Json({"0000:11:00.0", "0000:12:00.0"}));
+  CHECK(resource["notes"] == Json({"a machine can have one unit only: x"}));
+  CHECK_FALSE(StatusToJson(Full())["resources"][0].contains("notes"));
+}
+
+TEST_CASE("the status of a node has the functions of its bundles, faults of tables and EGM",
+          "[agent]") {
+  const PciAddress one{.bus = 0x11}, other{.bus = 0x12};
+  Picture picture;
+  picture.plan.resources = {
+      {.name = kResource,
+       .units = {{.id = one.ToString(), .primary = one, .addresses = {one, other}, .group = 29}},
+       .partitions_fault = "it names 8"},
+      {.name = "x/y", .units = {{.id = other.ToString(), .addresses = {other}}}}};
+  picture.plan.egm = {{.node = "/dev/egm4", .gpus = {one}, .resource = kResource}};
+  const NodeStatus node = MakeNodeStatus(picture, {});
+  CHECK(node.resources.at(0).units.at(0).addresses ==
+        std::vector<std::string>{"0000:11:00.0", "0000:12:00.0"});
+  REQUIRE(node.resources[0].notes.size() == 2);
+  CHECK(node.resources[0].notes[0] == "a machine can have one unit only: it names 8");
+  CHECK_THAT(node.resources[0].notes[1], Catch::StartsWith("/dev/egm4 (Extended GPU Memory of"));
+  CHECK(node.resources.at(1).units.at(0).addresses.empty());
+  CHECK(node.resources.at(1).notes.empty());
+}
+
 }  // namespace
 }  // namespace vfio_agent

@@ -2,6 +2,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "absl/strings/str_format.h"
 #include "test/agent/node.h"
 
 namespace vfio_agent {
@@ -39,28 +40,46 @@ std::vector<std::string> GuideBlocks(const std::string& heading) {
   return blocks;
 }
 
-TEST_CASE("the guide's example of another vendor leads from the configuration to the machine",
-          "[node][grpc]") {
-  const std::vector<std::string> blocks = GuideBlocks("Presets");
-  REQUIRE(blocks.size() == 2);
-  const Node node(kBoard);
-  const std::string config = node.dir().Write("config.yaml", blocks[0]);
-  {
-    const Daemon daemon(node.DaemonArguments({"--config", config}));
-    REQUIRE(Eventually([&] { return node.DriverOf("0000:22:00.0") == "vfio-pci"; }, kLong));
-    REQUIRE(Eventually([&] { return node.DriverOf("0000:0c:00.0") == "vfio-pci"; }, kLong));
-  }
-  // The configuration of KubeVirt and the machine, line by line and in this order.
-  const std::string said = node.Run({"kubevirt", "--config", config}).out;
-  INFO(said);
-  std::istringstream lines(blocks[1]);
+// Every line of `wanted`, in this order.
+void CheckHas(const std::string& text, const std::string& wanted) {
+  INFO(text);
+  std::istringstream lines(wanted);
   size_t at = 0;
   for (std::string line; std::getline(lines, line);) {
     CAPTURE(line);
-    at = said.find(line, at);
+    at = text.find(line, at);
     REQUIRE(at != std::string::npos);
     at += line.size();
   }
+}
+
+// What `kubectl describe node` has of the extended resources.
+std::string DescribeNode(const FakeResources& resources) {
+  std::string capacity, allocatable;
+  for (const auto& [name, resource] : resources) {
+    capacity += absl::StrFormat("  %s:  %d\n", name, resource.devices.size());
+    allocatable += absl::StrFormat("  %s:  %d\n", name, resource.Healthy());
+  }
+  return "Capacity:\n" + capacity + "Allocatable:\n" + allocatable;
+}
+
+TEST_CASE("the guide's example of another vendor leads from its row to the machine",
+          "[node][grpc]") {
+  const std::vector<std::string> blocks = GuideBlocks("Presets");
+  REQUIRE(blocks.size() == 4);
+  std::ifstream table(std::string(PACKAGING) + "/../iommu/preset.cc");
+  CheckHas({std::istreambuf_iterator<char>(table), {}}, blocks[0]);
+  const Node node(kBoard);
+  const std::string config = node.dir().Write("config.yaml", blocks[1]);
+  {
+    const auto kubelet = node.StartKubelet();
+    const Daemon daemon(node.DaemonArguments({"--config", config}));
+    INFO(daemon.Log());
+    CHECK(Eventually([&] { return DescribeNode(kubelet->Resources()) == blocks[2]; }, kLong));
+    CHECK(node.DriverOf("0000:0c:00.0") == "vfio-pci");
+    CHECK(node.DriverOf("0000:22:00.0") == "vfio-pci");
+  }
+  CheckHas(node.Run({"kubevirt", "--config", config}).out, blocks[3]);
   CHECK(node.DriverOf("0000:31:00.0").empty());  // nobody asked for adapters, nor for drives
   CHECK(node.DriverOf("0000:41:00.0") == "nvme");
 }

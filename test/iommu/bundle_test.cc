@@ -53,7 +53,8 @@ TEST_CASE("a GPU without a NIC under its switch is refused, and so is the NIC el
       plan.refusals.at(0).text ==
       "the unit 0000:21:00.0 of nvidia.com/board is not whole: 0 of 1 NICs under its PCIe switch");
   CHECK(plan.refusals.at(1).text ==
-        "the unit 0000:22:00.0 of nvidia.com/board is not whole: left over: no unit lacks it");
+        "0000:22:00.0 is left over and in no unit of nvidia.com/board: no unit under its PCIe "
+        "switch lacks one of the NICs");
   CHECK(GroupOf(plan, 11).verdict == Verdict::kRefused);
   CHECK(GroupOf(plan, 10).verdict == Verdict::kBound);
   // Without `near: switch` the nearest one will do.
@@ -76,9 +77,12 @@ TEST_CASE("what does not fill a unit is refused and says what is missing", "[iom
 TEST_CASE("half a board is nobody's: NVSwitches that two units could claim", "[iommu]") {
   const Plan plan = PlanOf(SmallBoard(), Bundled({Gpus(2), Nvswitches()}));
   CHECK(Units(plan) == "02 refused\n03 refused\n11+21 refused\n31+41 refused\n");
+  CHECK(GroupOf(plan, 1).refusals.at(0).text ==
+        "0000:02:00.0 is left over and in no unit of nvidia.com/board: it is no nearer to one unit "
+        "than to another (count: all)");
   CHECK(GroupOf(plan, 10).refusals.at(0).text ==
-        "the unit 0000:11:00.0 of nvidia.com/board is not whole: a part of a board: 0000:02:00.0, "
-        "of which a unit has all, is as much 1 other units'");
+        "the unit 0000:11:00.0 of nvidia.com/board is not whole: a part of a board: 0000:02:00.0 "
+        "of the NVSwitches (count: all) is no nearer to it than to 1 other unit");
 }
 
 // Two boards, each with its NVSwitch below the switch of its first GPU.

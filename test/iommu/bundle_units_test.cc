@@ -246,7 +246,16 @@ TEST_CASE("partitions are addresses or numbers in the order of addresses", "[iom
   resource = PlanOf(SmallBoard(), policy).resources.at(0);
   CHECK(resource.partitions.empty());
   CHECK(resource.partitions_fault ==
-        "the table of partitions names 4, and the resource has 4 units without it");
+        "its table of partitions names unit 4, and here are units 0 to 3 only");
+  policy.resources[0].partitions = {{"0000:99:00.0"}};
+  const Plan plan = PlanOf(SmallBoard(), policy);
+  CHECK(plan.resources[0].partitions_fault ==
+        "its table of partitions names 0000:99:00.0, which is no unit of it here");
+  REQUIRE(Codes(plan.warnings) == "group-split");
+  CHECK(plan.warnings[0].text ==
+        "of nvidia.com/board a machine can have one unit only: its table of partitions names "
+        "0000:99:00.0, which is no unit of it here");
+  CHECK(plan.refusals.empty());
 }
 
 }  // namespace

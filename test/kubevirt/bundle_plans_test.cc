@@ -71,8 +71,8 @@ TEST_CASE("on a recorded DGX-2 each board is one unit with its own NVSwitches", 
 
 TEST_CASE("half of a DGX-2's board is refused", "[node]") {
   const std::string refusals = PlanUnits("dgx2-16x-v100-plx-nvswitch", Dgx2("4")).refusals;
-  CHECK_THAT(refusals,
-             Catch::Contains("a part of a board: all 6 NVSwitches, and others have none"));
+  CHECK_THAT(refusals, Catch::Contains(
+                           "a part of a board: all 6 of 6 NVSwitches, and another unit has none"));
   CHECK_THAT(refusals, Catch::Contains("0 of 6 NVSwitches"));
 }
 

@@ -212,7 +212,8 @@ TEST_CASE("what a unit is, plan, explain and list say, and kubevirt what a machi
              Catch::Contains("gives a machine the first device only"));
   CHECK_THAT(node.Run({"explain", kBoard, "--config", each}).out, Catch::Contains("  together: "));
   CHECK_THAT(node.Run({"kubevirt", "--config", each}).out,
-             Catch::Contains("# a bundle: all 12") && Catch::Contains("device12"));
+             Catch::Contains("# a bundle, whole: a machine can have 12 of these") &&
+                 Catch::Contains("device12"));
   const nlohmann::json shown = node.RunJson({"config", "show", "--config", each});
   CHECK(shown.at("resources").at(0).at("bundle").at("unit") == "device");
   CHECK_FALSE(shown.at("resources").at(0).contains("select"));

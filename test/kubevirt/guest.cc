@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 namespace vfio_agent::kubevirt {
@@ -47,6 +48,20 @@ class Judge {
     for (const std::string& member :
          EntriesOf(root_ / "sys/kernel/iommu_groups" / group / "devices")) {
       CheckMember(group, member);
+    }
+  }
+
+  // A region of Extended GPU Memory is needed by who has all of the GPUs that sysfs lists of it.
+  void CheckMemory(const std::vector<GuestDevice>& devices) {
+    for (const std::string& region : EntriesOf(root_ / "sys/class/egm")) {
+      std::set<std::string> gpus;
+      std::ifstream file(root_ / "sys/class/egm" / region / "gpu_devices");
+      for (std::string line; std::getline(file, line);) gpus.insert(line);
+      for (const std::string& entry : EntriesOf(root_ / "sys/class/egm" / region)) {
+        if (IsPciAddress(entry)) gpus.insert(entry);
+      }
+      for (const GuestDevice& device : devices) gpus.erase(device.address);
+      if (gpus.empty()) needed_.insert("/dev/" + region);
     }
   }
 
@@ -116,6 +131,7 @@ std::vector<std::string> Objections(const std::string& root,
                                     const std::vector<GuestDevice>& devices) {
   Judge judge(root);
   for (const GuestDevice& device : devices) judge.CheckDevice(device.address);
+  judge.CheckMemory(devices);
   judge.CheckNodes(answer);
   judge.CheckRest(answer);
   return std::move(judge).objections();

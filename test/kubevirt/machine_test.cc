@@ -12,12 +12,14 @@ constexpr MachineList kHost = MachineList::kHostDevices;
 
 // Two units in a group of their own each, and two that share one.
 Served NodeOf() {
-  return {
-      .resources = {{.name = kName, .selectors = {"10DE:2330"}, .groups = {{1, {"a"}}, {2, {"b"}}}},
-                    {.name = "nvidia.com/PAIR",
-                     .selectors = {"10DE:1E07"},
-                     .groups = {{3, {"c", "d"}}}}},
-      .refused = {{.resource = "nvidia.com/R", .unit = "u", .reason = "iommu-off: x"}}};
+  return {.resources =
+              {{.name = kName, .selectors = {"10DE:2330"}, .groups = {{1, {"a"}}, {2, {"b"}}}},
+               {.name = "nvidia.com/PAIR", .selectors = {"10DE:1E07"}, .groups = {{3, {"c", "d"}}}},
+               {.name = "nvidia.com/SETS",
+                .groups = {{4, {"e"}}, {5, {"f"}}, {6, {"g"}}, {7, {"h"}}},
+                .sizes = {1, 2, 4}},
+               {.name = "nvidia.com/BOARD", .groups = {{8, {"i"}}}, .first_only = true}},
+          .refused = {{.resource = "nvidia.com/R", .unit = "u", .reason = "iommu-off: x"}}};
 }
 
 std::string CodesOf(const std::vector<std::pair<MachineList, std::string>>& devices,
@@ -69,6 +71,28 @@ TEST_CASE("T32: hostDevices of a machine need the gate where the file has KubeVi
 
 TEST_CASE("a machine that leaves part of a group to nobody is told so", "[kubevirt]") {
   CHECK(CodesOf({{kGpus, "nvidia.com/PAIR"}}) == "(group-split)");
+}
+
+TEST_CASE("a machine with a number of devices that is no set is told the numbers that are",
+          "[kubevirt]") {
+  const auto of = [](size_t count) {
+    return CodesOf(std::vector(count, std::pair(kGpus, std::string("nvidia.com/SETS"))));
+  };
+  CHECK(of(1).empty());
+  CHECK(of(2).empty());
+  CHECK(of(3) == "no-such-size");
+  CHECK(of(4).empty());
+  CHECK(of(5) == "too-many");
+  KubevirtMachine machine;
+  machine.devices.assign(3, {.resource = "nvidia.com/SETS"});
+  const Finding finding = CheckMachine(NodeOf(), machine, nullptr).at(0);
+  CHECK(finding.text == "asks for 3 of nvidia.com/SETS, of which a machine can have 1, 2 or 4");
+  CHECK_THAT(finding.remedy, Catch::StartsWith("ask for 1, 2 or 4;"));
+}
+
+TEST_CASE("a machine with a bundle that is one unit is told that it gets the first device",
+          "[kubevirt]") {
+  CHECK(CodesOf({{kGpus, "nvidia.com/BOARD"}}) == "(first-only)");
 }
 
 TEST_CASE("a device without a name is an error, one of a resource claim is not this agent's",

@@ -42,6 +42,7 @@ const std::vector<Row> kMachines = {
     {"desktop-z370-gt1030-root-port-in-group", 1, 2},
     {"dgx2-16x-v100-plx-nvswitch", 0, 0},  // no IOMMU
     {"epyc-h100nvl-vfio-bound", 1, 2},
+    {"gb200-4gpu-egm", 4, 4},
     {"hgx-8gpu", 8, 8},
     {"hgx-b200-8gpu-cx7-switch-chains", 0, 0},  // no IOMMU
     {"jetson-orin-arm64-platform-root", 0, 0},  // no GPU on PCI; its adapter is in use

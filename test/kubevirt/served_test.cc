@@ -109,6 +109,50 @@ TEST_CASE("units of one group are named together: they are one machine's at a ti
                                                    "0000:01:00.0, 0000:02:00.0"));
 }
 
+// Units "a" to "d", of which "d" is refused.
+Resource WithSets(std::vector<std::vector<std::string>> sets) {
+  Resource resource{.name = kName, .partitions = std::move(sets)};
+  for (const char* id : {"a", "b", "c", "d"}) {
+    resource.units.push_back({.id = id, .group = 1, .state = UnitState::kReady});
+  }
+  resource.units.back().state = UnitState::kRefused;
+  return resource;
+}
+
+TEST_CASE("how many units a machine can have is said where not every number is given",
+          "[kubevirt]") {
+  CHECK(SizesOf(WithSets({})).empty());
+  CHECK(SizesOf(WithSets({{"a", "b", "c"}, {"a", "b"}, {"b", "c"}})) ==
+        std::vector<size_t>{1, 2, 3});
+  // What has a refused unit cannot be had; one alone always can.
+  CHECK(SizesOf(WithSets({{"a", "b", "c", "d"}, {"c", "d"}})) == std::vector<size_t>{1});
+  Resource resource = WithSets({});
+  resource.partitions_fault = "it names 9";
+  CHECK(SizesOf(resource) == std::vector<size_t>{1});
+  // Of bundles a machine can have several, whole ones only.
+  resource = WithSets({{"a", "b"}, {"c"}, {"d"}});
+  resource.only_partitions = true;
+  CHECK(SizesOf(resource) == std::vector<size_t>{1, 2, 3});
+  resource.partitions = {{"a", "b"}};
+  CHECK(SizesOf(resource) == std::vector<size_t>{2});
+}
+
+TEST_CASE("numbers of units that a machine can have stand above its items, and in the document",
+          "[kubevirt]") {
+  Served served{
+      .resources = {{.name = kName, .groups = {{1, {"a"}}, {2, {"b"}}}, .sizes = {1, 2}}}};
+  CHECK_THAT(KubevirtText(served),
+             Catch::Contains("            # a machine can have 1 or 2 of these\n"));
+  CHECK(KubevirtToJson(served)["resources"][0]["sizes"] == Json({1, 2}));
+  served.resources[0].sizes = {2};
+  served.resources[0].together = 2;
+  CHECK_THAT(KubevirtText(served),
+             Catch::Contains("            # a bundle, whole: a machine can have 2 of these\n"));
+  served.resources[0].sizes.clear();
+  CHECK_THAT(KubevirtText(served), !Catch::Contains("a machine can have"));
+  CHECK_FALSE(KubevirtToJson(served)["resources"][0].contains("sizes"));
+}
+
 TEST_CASE("a reason with line breaks stays a comment", "[kubevirt]") {
   const Served served{.refused = {{.resource = "a/b", .unit = "u", .reason = "x\n- y: \x1b[31m"}}};
   CHECK_THAT(KubevirtText(served), Catch::Contains("a/b: x?- y: ?[31m\n"));

@@ -1,0 +1,100 @@
+#include "iommu/egm.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace vfio_agent {
+namespace {
+
+struct Owner {
+  const Resource* resource = nullptr;
+  const Unit* unit = nullptr;
+};
+
+Owner OwnerOf(const PciAddress& gpu, const std::vector<Resource>& resources) {
+  for (const Resource& resource : resources) {
+    for (const Unit& unit : resource.units) {
+      if (std::ranges::count(unit.addresses, gpu) > 0) return {&resource, &unit};
+    }
+  }
+  return {};
+}
+
+// Empties what stands in `share` so far.
+void GiveToNobody(std::string why, EgmShare& share) {
+  share.resource.clear();
+  share.units.clear();
+  share.why = std::move(why);
+}
+
+// Where no set of the resource has all of the units, no container can ask for them.
+bool CanBeAskedFor(const EgmShare& share, const Resource& resource) {
+  if (share.units.size() < 2) return true;
+  if (!resource.partitions_fault.empty()) return false;
+  // Of bundles a container may have several.
+  if (resource.partitions.empty() || resource.only_partitions) return true;
+  return std::ranges::any_of(resource.partitions, [&share](const std::vector<std::string>& set) {
+    return std::ranges::includes(set, share.units);
+  });
+}
+
+EgmShare ShareOf(const EgmRegion& region, const std::vector<Resource>& resources) {
+  EgmShare share{.node = "/dev/" + region.name, .gpus = region.gpus, .why = region.fault};
+  if (!region.fault.empty()) return share;
+  std::set<std::string> units;
+  const Resource* resource = nullptr;
+  for (const PciAddress& gpu : region.gpus) {
+    const Owner owner = OwnerOf(gpu, resources);
+    if (owner.unit == nullptr || owner.unit->state == UnitState::kRefused) {
+      GiveToNobody(absl::StrFormat("%s is %s", gpu.ToString(),
+                                   owner.unit == nullptr ? "given to no guest" : "refused"),
+                   share);
+      return share;
+    }
+    if (resource != nullptr && resource != owner.resource) {
+      GiveToNobody(absl::StrFormat("%s is of %s and %s of %s", region.gpus.front().ToString(),
+                                   resource->name, gpu.ToString(), owner.resource->name),
+                   share);
+      return share;
+    }
+    resource = owner.resource;
+    units.insert(owner.unit->id);
+  }
+  share.resource = resource->name;
+  share.units.assign(units.begin(), units.end());
+  if (!CanBeAskedFor(share, *resource)) {
+    GiveToNobody("no set of resources[].partitions has all of its GPUs", share);
+  } else if (!region.has_node) {
+    GiveToNobody("the node is not there", share);
+  }
+  return share;
+}
+
+std::string Join(const std::vector<PciAddress>& addresses) {
+  return absl::StrJoin(addresses, " ", [](std::string* out, const PciAddress& address) {
+    out->append(address.ToString());
+  });
+}
+
+}  // namespace
+
+std::vector<EgmShare> ShareEgm(const std::vector<EgmRegion>& regions,
+                               const std::vector<Resource>& resources) {
+  std::vector<EgmShare> shares;
+  for (const EgmRegion& region : regions) shares.push_back(ShareOf(region, resources));
+  return shares;
+}
+
+std::string Spell(const EgmShare& share) {
+  const std::string what = absl::StrFormat("%s (Extended GPU Memory%s%s)", share.node,
+                                           share.gpus.empty() ? "" : " of ", Join(share.gpus));
+  if (share.resource.empty()) return absl::StrFormat("%s goes to nobody: %s", what, share.why);
+  return absl::StrFormat("%s goes to a pod that has %s: %d of %s", what,
+                         share.gpus.size() == 1 ? "it" : "all of them", share.units.size(),
+                         share.resource);
+}
+
+}  // namespace vfio_agent
