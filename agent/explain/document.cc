@@ -68,6 +68,7 @@ Json RelocationToJson(const Relocation& relocation) {
 Json IfSelectedToJson(const std::optional<IfSelected>& what_if) {
   if (!what_if) return nullptr;
   return {{"address", what_if->device.ToString()},
+          {"physical", what_if->physical ? Json(what_if->physical->ToString()) : Json(nullptr)},
           {"verdict", std::string(Name(what_if->verdict))},
           {"refusals", RefusalsToJson(what_if->refusals)}};
 }
