@@ -127,10 +127,10 @@ std::string WhatToAsk(size_t asked, size_t bundle) {
 absl::Status CheckBundles(const Offer& offer, const Ids& ids) {
   for (const Ids& bundle : offer.partitions) {
     if (!Meet(bundle, ids) || Includes(ids, bundle)) continue;
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "%s: %s: %s is a part of a bundle, which is given whole: %s. %s", offer.resource,
-        CodeName(Code::kGroupSplit), absl::StrJoin(ids, ","), absl::StrJoin(bundle, "+"),
-        WhatToAsk(ids.size(), bundle.size())));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s: %s: %s is a part of a bundle, which is given whole: %s. %s",
+                        offer.resource, CodeName(Code::kGroupSplit), absl::StrJoin(ids, ","),
+                        absl::StrJoin(bundle, "+"), WhatToAsk(ids.size(), bundle.size())));
   }
   return absl::OkStatus();
 }

@@ -8,7 +8,8 @@ namespace vfio_agent {
 namespace {
 
 constexpr char kVirtualIommu[] =
-    "this node is a virtual machine, so no firmware setting helps: give it a virtual IOMMU where it "
+    "this node is a virtual machine, so no firmware setting helps: give it a virtual IOMMU where "
+    "it "
     "is defined (QEMU: -device intel-iommu,intremap=on,caching-mode=on; libvirt: <iommu "
     "model='intel'>) and boot it with intel_iommu=on; most clouds have none, there only machines "
     "without a hypervisor do";
@@ -55,7 +56,8 @@ std::string OtherNumberRemedy(const Custody& custody, const PciDevice& device, i
       absl::StrFormat("to keep the %d: set vfs: %d", device.virtfns.size(), device.virtfns.size());
   if (IsMadeHere(custody, device)) {
     return absl::StrFormat(
-        "%s; to have %d: end the guests that have one, add {address: \"%s\"} to the entry's exclude "
+        "%s; to have %d: end the guests that have one, add {address: \"%s\"} to the entry's "
+        "exclude "
         "(a running daemon notices) or stop the daemon, `vfio-agent release %s`, then take that "
         "back: the %d are made",
         keep, wanted, address, address, wanted);

@@ -21,7 +21,7 @@ struct IommuFacts {
   bool denylist_disabled = false;       // vfio_pci's disable_denylist is Y
   // A hypervisor runs this kernel, so that no firmware setting helps. Read only where none is on.
   bool is_guest = false;
-  std::vector<std::string> evidence;    // what the verdict rests on, one sentence each
+  std::vector<std::string> evidence;  // what the verdict rests on, one sentence each
   bool operator==(const IommuFacts&) const = default;
 };
 

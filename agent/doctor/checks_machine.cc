@@ -44,8 +44,8 @@ Finding FailIommu(const DoctorFacts& facts, std::string read, std::string remedy
   if (!facts.picture || !ServesUnsafe(facts.picture->plan)) {
     return Fail(std::move(read), std::move(remedy), code);
   }
-  return Warn("UNSAFE, served all the same as resources[].noiommu says: " + read,
-              std::move(remedy), code);
+  return Warn("UNSAFE, served all the same as resources[].noiommu says: " + read, std::move(remedy),
+              code);
 }
 
 Findings FirmwareIommu(const DoctorFacts& facts) {
@@ -63,9 +63,8 @@ Findings FirmwareIommu(const DoctorFacts& facts) {
   if (firmware.iommu_tables.known()) {
     return {FailIommu(
         facts, "the firmware's ACPI tables describe no IOMMU (no DMAR, IVRS, IORT or VIOT)",
-        firmware.is_guest
-            ? kVirtualIommu
-            : "switch VT-d (Intel) or AMD-Vi/IOMMU (AMD) on in the firmware's setup",
+        firmware.is_guest ? kVirtualIommu
+                          : "switch VT-d (Intel) or AMD-Vi/IOMMU (AMD) on in the firmware's setup",
         Code::kIommuOff)};
   }
   if (firmware.iommu_tables.absent()) return {Unknown("this firmware has no ACPI tables")};

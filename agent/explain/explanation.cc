@@ -109,8 +109,8 @@ std::vector<std::string> LookCommands(const Surroundings& around, const Explanat
   // What stays with its driver has no node that a guest could have open.
   const GroupPlan& plan = explanation.plan;
   if (plan.verdict == Verdict::kBound && plan.group && !IsPhysical(plan) && !plan.makes_mdevs) {
-    commands.push_back(absl::StrFormat("fuser -v /dev/vfio/%s",
-                                       GroupNodeName(around.picture.facts, *plan.group)));
+    commands.push_back(
+        absl::StrFormat("fuser -v /dev/vfio/%s", GroupNodeName(around.picture.facts, *plan.group)));
   }
   return commands;
 }

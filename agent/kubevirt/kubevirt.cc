@@ -150,7 +150,8 @@ Served FindServed(const Plan& plan, const NodeFacts& facts,
     for (const Unit& unit : resource.units) {
       if (!IsChosen(unit, chosen)) continue;
       if (IsWithoutIommu(unit, facts)) {
-        served.refused.push_back({.resource = resource.name, .unit = unit.id, .reason = kNoMachine});
+        served.refused.push_back(
+            {.resource = resource.name, .unit = unit.id, .reason = kNoMachine});
         continue;
       }
       const bool mdev = !unit.mdev_type.empty();

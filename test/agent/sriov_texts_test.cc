@@ -12,10 +12,11 @@ constexpr char kVf2[] = "0000:0b:00.2";
 constexpr char kVfs[] = "nvidia.com/vf";
 
 Node::MachineText Card(const std::string& more = "") {
-  return {"name: sriov\nhost: {iommu_active: true, iommu: intel}\ndevices:\n"
-          "- {address: \"0000:0b:00.0\", vendor: \"10de\", device: \"2bb5\", class: \"0x030200\", "
-          "driver: nvidia, iommu_group: 1, sriov_totalvfs: 4, sriov_vf_driver: nvidia" +
-          more + "}\n"};
+  return {
+      "name: sriov\nhost: {iommu_active: true, iommu: intel}\ndevices:\n"
+      "- {address: \"0000:0b:00.0\", vendor: \"10de\", device: \"2bb5\", class: \"0x030200\", "
+      "driver: nvidia, iommu_group: 1, sriov_totalvfs: 4, sriov_vf_driver: nvidia" +
+      more + "}\n"};
 }
 
 std::string Entry(const std::string& more) {
@@ -102,8 +103,8 @@ TEST_CASE("explain of a virtual function that is left out, and of one that nobod
   CHECK_THAT(excluded.Run({"explain", kVf1}).out,
              Catch::Contains("excluded 0000:0b:00.1") && !Catch::Contains("if it were selected"));
   const Configured other("sriov: {}, exclude: [{vendor: \"10de\"}]", ", sriov_numvfs: 2");
-  const std::string config = other.node.dir().Write(
-      "none.yaml", "resources: [{select: [{address: \"0000:ff:00.0\"}]}]\n");
+  const std::string config =
+      other.node.dir().Write("none.yaml", "resources: [{select: [{address: \"0000:ff:00.0\"}]}]\n");
   const ProgramResult explained = other.node.Run({"explain", kVf1, "--config", config});
   CHECK_THAT(explained.out,
              Catch::Contains("if it were selected (resources: [{select: [{address: "
@@ -132,7 +133,10 @@ TEST_CASE("another number of virtual functions: reload, plan and explain say the
   // As it says.
   mount.Put(Entry("sriov: {vfs: 4}, exclude: [{address: \"0000:0b:00.0\"}]"));
   REQUIRE(Eventually(
-      [&] { return node.Run({"release", kPf, "--config", mount.file()}).exit_code == 0; }, kLong));
+      [&] {
+        return node.Run({"release", kPf, "--config", mount.file()}).exit_code == 0;
+      },
+      kLong));
   mount.Put(Entry("sriov: {vfs: 4}"));
   CHECK(kubelet->WaitHealthy(kVfs, 4, kLong));
 }

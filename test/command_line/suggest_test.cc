@@ -26,9 +26,9 @@ TEST_CASE("the nearest words are suggested, and none for a word that is far from
     const char* word;
     std::vector<std::string> suggested;
   };
-  const Row row = GENERATE(Row{"plam", {"plan"}}, Row{"rnu", {"run"}}, Row{"relaese", {"release"}}, Row{"PLAN", {"plan"}},
-                           Row{"comp", {"completion"}}, Row{"spoons", {}}, Row{"xy", {}},
-                           Row{"", {}}, Row{"p", {}});
+  const Row row = GENERATE(Row{"plam", {"plan"}}, Row{"rnu", {"run"}}, Row{"relaese", {"release"}},
+                           Row{"PLAN", {"plan"}}, Row{"comp", {"completion"}}, Row{"spoons", {}},
+                           Row{"xy", {}}, Row{"", {}}, Row{"p", {}});
   CAPTURE(row.word);
   CHECK(Suggest(row.word, kKnown) == row.suggested);
 }

@@ -39,14 +39,15 @@ TEST_CASE("a VF in its physical function's group: allowMembers is not the way ou
   const NodeFacts facts = Node({Pf({kVf1}), Vf(kVf1, 20, kPf, "")});
   const Refusal refusal = Only(MakePlan(facts, VfPolicy(std::nullopt), {}, Asked()));
   CHECK(refusal.code == Code::kForeignMember);
-  CHECK_THAT(refusal.remedy, Catch::Contains("stays with its driver, so allowMembers does not help") &&
-                                 Catch::Contains("`vfio-agent explain 0000:0b:00.0`"));
+  CHECK_THAT(refusal.remedy,
+             Catch::Contains("stays with its driver, so allowMembers does not help") &&
+                 Catch::Contains("`vfio-agent explain 0000:0b:00.0`"));
   // And allowMembers does not help indeed.
   Policy allowed = VfPolicy(std::nullopt);
   allowed.resources[0].allow_members = {{.address = At(kPf)}};
   CHECK(Only(MakePlan(facts, allowed, {}, Asked())).code == Code::kForeignMember);
-  const Refusal disk = Only(MakePlan(Node({Gpu(kPf, 20), Nvme("0000:0c:00.0", 20)}),
-                                     DefaultPolicy(), {}, Asked()));
+  const Refusal disk =
+      Only(MakePlan(Node({Gpu(kPf, 20), Nvme("0000:0c:00.0", 20)}), DefaultPolicy(), {}, Asked()));
   CHECK_THAT(disk.remedy, Catch::Contains("name the member in resources[].allowMembers"));
 }
 
@@ -116,8 +117,8 @@ TEST_CASE("where it is not known whether an IOMMU is on, none is called off", "[
 TEST_CASE("an event collector that pcieport has does not spoil its group, another driver does",
           "[iommu]") {
   const auto codes = [](const std::string& driver) {
-    return Codes(DefaultPlan(Node({Gpu(kPf, 20), Function("0000:00:00.3", 20, driver, "1022:14a6",
-                                                          0x080700)}))
+    return Codes(DefaultPlan(Node({Gpu(kPf, 20),
+                                   Function("0000:00:00.3", 20, driver, "1022:14a6", 0x080700)}))
                      .refusals);
   };
   CHECK(codes("pcieport").empty());
@@ -133,13 +134,14 @@ TEST_CASE("a unit that nothing isolates stays UNSAFE while a pod has it", "[iomm
   policy.resources[0].name = "example.org/gpu";
   policy.resources[0].noiommu = true;
   Custody custody{.tenancy = Tenancy{}};
-  const auto unit = [&] { return MakePlan(facts, policy, {}, custody).resources.at(0).units.at(0); };
+  const auto unit = [&] {
+    return MakePlan(facts, policy, {}, custody).resources.at(0).units.at(0);
+  };
   CHECK_THAT(unit().reason, Catch::StartsWith("noiommu: UNSAFE"));
   CHECK(ServesUnsafe(MakePlan(facts, policy, {}, custody)));
   custody.tenancy->claims.list = {{"team", "dpdk", "compute", "example.org/gpu", kPf}};
   REQUIRE(unit().state == UnitState::kHeld);
-  CHECK_THAT(unit().reason,
-             Catch::Contains("pod team/dpdk (container compute); noiommu: UNSAFE"));
+  CHECK_THAT(unit().reason, Catch::Contains("pod team/dpdk (container compute); noiommu: UNSAFE"));
   policy.resources[0].noiommu = false;
   CHECK_FALSE(ServesUnsafe(MakePlan(facts, policy, {}, custody)));
 }

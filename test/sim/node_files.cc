@@ -91,7 +91,8 @@ void Kernel::ShowProc() {
             "udev /dev devtmpfs rw,nosuid,relatime,size=8000000k,mode=755 0 0\n"
             "/dev/vda1 / ext4 rw,relatime 0 0\n");
   if (machine_.virtual_machine) {
-    vfs_.Text("proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\nflags\t\t: fpu vmx hypervisor\n");
+    vfs_.Text("proc/cpuinfo",
+              "processor\t: 0\nvendor_id\t: GenuineIntel\nflags\t\t: fpu vmx hypervisor\n");
   }
   vfs_.Text("proc/iomem", "00000000-00000fff : Reserved\n");
 }
