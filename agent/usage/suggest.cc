@@ -43,7 +43,7 @@ size_t Distance(std::string_view a, std::string_view b) {
 std::vector<std::string> Suggest(std::string_view word, const std::vector<std::string>& known) {
   std::vector<std::pair<size_t, std::string>> near;
   if (word.empty() || word.size() > kLongestWord) return {};
-  const std::string lower = absl::AsciiStrToLower(word);
+  const std::string lower = absl::AsciiStrToLower(std::string(word));
   for (const std::string& candidate : known) {
     const std::string other = absl::AsciiStrToLower(candidate);
     const size_t distance = IsBeginning(lower, other) ? 0 : Distance(lower, other);
