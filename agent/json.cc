@@ -20,12 +20,6 @@ Json FactToJson(const Fact<T>& fact) {
   return fact.known() ? Json(fact.value()) : Json(nullptr);
 }
 
-Json RefusalsToJson(const std::vector<Refusal>& refusals) {
-  Json list = Json::array();
-  for (const Refusal& refusal : refusals) list.push_back(RefusalToJson(refusal));
-  return list;
-}
-
 Json MemberToJson(const Member& member) {
   Json json = {
       {"address", member.address.ToString()}, {"vendor", Hex4(member.vendor)},
@@ -116,6 +110,18 @@ Json EgmToJson(const EgmShare& share) {
 }
 
 }  // namespace
+
+Json RefusalsToJson(const std::vector<Refusal>& refusals) {
+  Json list = Json::array();
+  for (const Refusal& refusal : refusals) list.push_back(RefusalToJson(refusal));
+  return list;
+}
+
+Json AddressesToJson(const std::vector<PciAddress>& addresses) {
+  Json list = Json::array();
+  for (const PciAddress& address : addresses) list.push_back(address.ToString());
+  return list;
+}
 
 Json RefusalToJson(const Refusal& refusal) {
   Json json = {{"code", Text(CodeName(refusal.code))}, {"group", OrNull(refusal.group)}};

@@ -13,6 +13,8 @@ using Json = nlohmann::ordered_json;
 // `all`: unselected groups too.
 Json PlanToJson(const Plan& plan, bool all);
 Json RefusalToJson(const Refusal& refusal);
+Json RefusalsToJson(const std::vector<Refusal>& refusals);
+Json AddressesToJson(const std::vector<PciAddress>& addresses);
 Json DeviceToJson(const PciDevice& device, const std::string& model);
 
 // A document as text with a final newline.

@@ -114,14 +114,23 @@ std::string SetsText(const Offer& offer, size_t size) {
   return absl::StrFormat("those of %d are %s", size, absl::StrJoin(sets, ", "));
 }
 
+// The number may be right and the kubelet has taken parts of several: it is free to choose against
+// what is preferred, and does where the rest of a bundle is not free.
+std::string WhatToAsk(size_t asked, size_t bundle) {
+  if (asked % bundle != 0) return absl::StrFormat("Ask for %d, or a multiple", bundle);
+  return absl::StrFormat(
+      "The number is right, but these are parts of several bundles: delete the pod, so that the "
+      "kubelet chooses anew, and see `vfio-agent status` for what keeps the other parts of them");
+}
+
 // Of bundles one machine may have several, each of them whole.
 absl::Status CheckBundles(const Offer& offer, const Ids& ids) {
   for (const Ids& bundle : offer.partitions) {
     if (!Meet(bundle, ids) || Includes(ids, bundle)) continue;
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "%s: %s: %s is a part of a bundle, which is given whole: %s. Ask for %d, or a multiple",
-        offer.resource, CodeName(Code::kGroupSplit), absl::StrJoin(ids, ","),
-        absl::StrJoin(bundle, "+"), bundle.size()));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s: %s: %s is a part of a bundle, which is given whole: %s. %s",
+                        offer.resource, CodeName(Code::kGroupSplit), absl::StrJoin(ids, ","),
+                        absl::StrJoin(bundle, "+"), WhatToAsk(ids.size(), bundle.size())));
   }
   return absl::OkStatus();
 }

@@ -70,7 +70,7 @@ Unit UnitOfAll(const std::vector<Draft>& drafts, const ResourceRule& rule, const
     if (&part == &first) unit.group = draft.plan.group;
   }
   if (groups.size() > 1) unit.groups.assign(groups.begin(), groups.end());
-  if (unit.reason.empty()) unit.reason = UnsafeReason(context.facts, GroupsOf(unit));
+  unit.reason = WithUnsafe(unit.reason, context.facts, GroupsOf(unit));
   return unit;
 }
 
@@ -113,7 +113,7 @@ std::vector<Unit> UnitsOfEach(const std::vector<Draft>& drafts, const ResourceRu
   }
   WithholdWithOthers(units);
   for (Unit& unit : units) {
-    if (unit.reason.empty()) unit.reason = UnsafeReason(context.facts, GroupsOf(unit));
+    unit.reason = WithUnsafe(unit.reason, context.facts, GroupsOf(unit));
   }
   return units;
 }

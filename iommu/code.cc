@@ -78,9 +78,9 @@ constexpr std::array<Row, 35> kRows = {{
      "the kernel made no /dev/vfio node: check that /dev of the host is mounted and vfio is "
      "loaded"},
     {Code::kGroupSplit, "group-split",
-     "another pod has a device of the same group, or a part of the unit is not ready; it is "
-     "offered "
-     "again when that pod ends, or when all parts are"},
+     "another pod has a device of the same group, a part of the unit is not ready, or the kubelet "
+     "does not say which pods have what: it is offered again when that pod ends, all parts are "
+     "ready, or the kubelet answers"},
     {Code::kHeld, "held", "stop the guest that uses the device, then try again"},
     {Code::kExcluded, "excluded", "take it off resources[].exclude if it is to be given away"},
     {Code::kAddressTooWide, "address-too-wide",

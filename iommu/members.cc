@@ -37,12 +37,17 @@ bool ToMakeVfs(const Policy& policy, const PciDevice& device) {
   return rule != nullptr && rule->sriov->vfs;
 }
 
-// A VF goes by what its physical function was selected for.
-const ResourceRule* FindVfRule(const Context& context, const PciDevice& device) {
+// The entry that gives away the virtual functions of the one that `device` is a VF of.
+const ResourceRule* MakerOfVf(const Context& context, const PciDevice& device) {
   const PciDevice* const physical =
       device.IsVf() ? FindDevice(context.facts, *device.physfn) : nullptr;
   if (physical == nullptr || StaysWithDriver(context.policy, device)) return nullptr;
-  const ResourceRule* const rule = FindMaker(context.policy, *physical);
+  return FindMaker(context.policy, *physical);
+}
+
+// A VF goes by what its physical function was selected for.
+const ResourceRule* FindVfRule(const Context& context, const PciDevice& device) {
+  const ResourceRule* const rule = MakerOfVf(context, device);
   return rule == nullptr || MatchesAny(rule->exclude, device) ? nullptr : rule;
 }
 
@@ -62,7 +67,10 @@ bool IsFromOutside(const Policy& policy, const PciDevice& device) {
          });
 }
 
-bool IsExcluded(const Policy& policy, const PciDevice& device) {
+bool IsExcluded(const Context& context, const PciDevice& device) {
+  const Policy& policy = context.policy;
+  const ResourceRule* const maker = MakerOfVf(context, device);
+  if (maker != nullptr && MatchesAny(maker->exclude, device)) return true;
   return !device.IsBridge() && !StaysWithDriver(policy, device) &&
          std::ranges::any_of(policy.resources, [&device](const ResourceRule& rule) {
            return Selects(rule, device) && MatchesAny(rule.exclude, device);
@@ -138,7 +146,7 @@ void Finish(Draft& draft, const Context& context) {
   const bool maker = std::ranges::any_of(draft.makers, [](const auto* rule) { return rule; });
   for (size_t i = 0; i < draft.devices.size(); ++i) {
     draft.plan.members[i].role = FindRole(draft, i, context);
-    if (!draft.Selected() && !maker && IsExcluded(context.policy, *draft.devices[i])) {
+    if (!draft.Selected() && !maker && IsExcluded(context, *draft.devices[i])) {
       Refuse(draft, Code::kExcluded, draft.devices[i],
              absl::StrFormat("%s is excluded by the configuration", Spell(*draft.devices[i])));
     }

@@ -62,6 +62,9 @@ struct GroupPlan {
 
 enum class UnitState { kToBind, kReady, kHeld, kWithheld, kUnhealthy, kRefused };
 
+// How `Unit::reason` begins, or goes on, where nothing isolates the unit's user.
+inline constexpr std::string_view kUnsafe = "noiommu: UNSAFE";
+
 // What one kubelet device id stands for.
 struct Unit {
   std::string id;  // address of the primary function, or a mediated device's uuid
@@ -148,6 +151,20 @@ using ModelNames = std::map<std::pair<uint16_t, uint16_t>, std::string>;
 // to look at. Nothing of it may be carried out.
 Plan MakePlan(const NodeFacts& facts, const Policy& policy, const ModelNames& names,
               const Custody& custody = {});
+
+// What to do where no IOMMU is on: in the firmware, or where the virtual machine is defined.
+std::string IommuRemedy(const IommuFacts& iommu);
+
+// "4 virtual functions of 0000:3b:00.0 are to be made for nvidia.com/vf": they are no units yet.
+// One sentence for each physical function of the group.
+std::vector<std::string> TellVfsToMake(const GroupPlan& group);
+std::vector<std::string> TellVfsToMake(const Plan& plan);
+
+// True where nothing isolates guests and something is served all the same: resources[].noiommu.
+bool ServesUnsafe(const Plan& plan);
+
+// True for groups of physical functions that keep their driver and give virtual functions away.
+bool IsPhysical(const GroupPlan& group);
 
 std::string_view Name(Verdict verdict);
 std::string_view Name(Role role);

@@ -33,8 +33,9 @@ struct Draft {
   bool Selected() const { return rule != nullptr; }
 };
 
-// True for drivers under which a member does not spoil the group: vfio drivers, and pci-stub
-// (the drivers that set driver_managed_dma).
+// True for drivers under which a member does not spoil the group: vfio drivers, pci-stub and
+// pcieport (the drivers that set driver_managed_dma). The latter has ports, which are bridges, and
+// root-complex event collectors (class 0807), which are not.
 bool IsVfioDriver(std::string_view driver);
 bool IsHarmlessDriver(std::string_view driver);
 
@@ -70,8 +71,8 @@ std::vector<Resource> MakeResources(const std::vector<Draft>& drafts, const Cont
 // The NUMA node that the kubelet is told of `device`.
 std::optional<int> NumaNodeOf(const PciDevice& device, const ResourceRule& rule,
                               const NodeFacts& facts);
-// A whole reason where one of `groups` is of noiommu mode, else empty.
-std::string UnsafeReason(const NodeFacts& facts, const std::vector<int>& groups);
+// `reason`, and where one of `groups` is of noiommu mode, that this is unsafe.
+std::string WithUnsafe(std::string reason, const NodeFacts& facts, const std::vector<int>& groups);
 
 // True for a member that binding the group would move to a vfio driver.
 bool WillBind(const Draft& draft, size_t i);
@@ -82,6 +83,12 @@ void RefuseUnlessOverruled(const Context& context, Draft& draft, Code code, cons
 
 // The code's own remedy, with <address> replaced.
 std::string RemedyFor(Code code, const PciDevice* member);
+
+// remedies.cc: what to do where the facts decide it. Of a selected device without a group; of the
+// foreign member `i`; of a physical function that has another number of VFs than `wanted`.
+std::string NoGroupRemedy(const IommuFacts& iommu, const PciDevice& device);
+std::string ForeignRemedy(const Draft& draft, size_t i);
+std::string OtherNumberRemedy(const Custody& custody, const PciDevice& device, int wanted);
 
 // Adds a refusal or warning with the code's own remedy; `member` may be null.
 void Refuse(Draft& draft, Code code, const PciDevice* member, std::string text);

@@ -28,7 +28,7 @@ std::vector<Unit> UnitsOf(const Draft& draft, const Tenants& tenants, const Cont
     const Condition condition = ConditionOf(draft, device, unit.pods, tenants, context);
     unit.state = condition.state;
     unit.reason = condition.reason;
-    if (unit.reason.empty()) unit.reason = UnsafeReason(context.facts, GroupsOf(unit));
+    unit.reason = WithUnsafe(unit.reason, context.facts, GroupsOf(unit));
     units.push_back(std::move(unit));
   }
   return units;
@@ -108,12 +108,12 @@ std::optional<int> NumaNodeOf(const PciDevice& device, const ResourceRule& rule,
   return nearest == facts.nearest_cpu_nodes.end() ? device.numa_node : nearest->second;
 }
 
-std::string UnsafeReason(const NodeFacts& facts, const std::vector<int>& groups) {
+std::string WithUnsafe(std::string reason, const NodeFacts& facts, const std::vector<int>& groups) {
   const bool unsafe =
       std::ranges::any_of(groups, [&facts](int group) { return facts.groups.at(group).noiommu; });
-  return unsafe ? absl::StrFormat("%s: UNSAFE, nothing isolates its user from the host",
-                                  CodeName(Code::kNoiommu))
-                : "";
+  if (!unsafe) return reason;
+  return absl::StrFormat("%s%s%s, nothing isolates its user from the host", reason,
+                         reason.empty() ? "" : "; ", kUnsafe);
 }
 
 void RefuseBadNames(std::vector<Draft>& drafts) {

@@ -15,6 +15,11 @@ bool IsPrimary(const Draft& draft, size_t i) {
   return draft.plan.members[i].role == Role::kPrimary;
 }
 
+std::string WhyUnknown(const IommuFacts& iommu) {
+  if (iommu.state != IommuState::kUnknown || iommu.evidence.empty()) return "";
+  return ", and whether an IOMMU is on is not known: " + iommu.evidence.back();
+}
+
 void RequireGroup(const Context& context, Draft& draft, size_t i) {
   const PciDevice& device = *draft.devices[i];
   if (device.group) return;
@@ -31,10 +36,12 @@ void RequireGroup(const Context& context, Draft& draft, size_t i) {
   if (iommu.state == IommuState::kOff) {
     const std::string why = iommu.evidence.empty() ? "" : ": " + iommu.evidence.back();
     Refuse(draft, Code::kIommuOff, &device,
-           absl::StrFormat("no IOMMU is on, so %s cannot be given away%s", Spell(device), why));
+           absl::StrFormat("no IOMMU is on, so %s cannot be given away%s", Spell(device), why),
+           IommuRemedy(iommu));
   }
   Refuse(draft, Code::kNoIommuGroup, &device,
-         absl::StrFormat("%s has no IOMMU group", Spell(device)));
+         absl::StrFormat("%s has no IOMMU group%s", Spell(device), WhyUnknown(iommu)),
+         NoGroupRemedy(iommu, device));
 }
 
 void RefuseNoiommu(const Context& context, Draft& draft, size_t i) {
@@ -61,7 +68,8 @@ void RefuseForeign(const Context&, Draft& draft, size_t i) {
   }
   Refuse(draft, Code::kForeignMember, &device,
          absl::StrFormat("%s shares group %d and a host driver holds it", Spell(device),
-                         draft.plan.group.value_or(-1)));
+                         draft.plan.group.value_or(-1)),
+         ForeignRemedy(draft, i));
 }
 
 void RefuseVf(const Context&, Draft& draft, size_t i) {
@@ -222,7 +230,7 @@ bool IsVfioDriver(std::string_view driver) {
 }
 
 bool IsHarmlessDriver(std::string_view driver) {
-  return IsVfioDriver(driver) || driver == "pci-stub";
+  return IsVfioDriver(driver) || driver == "pci-stub" || driver == "pcieport";
 }
 
 std::string GroupNodeName(const NodeFacts& facts, int group) {

@@ -17,22 +17,21 @@ std::optional<int> WantedVfs(const Draft& draft, size_t i) {
 // VFs that no IOMMU translates for cannot be given away.
 void RequirePfGroup(const Context& context, Draft& draft, const PciDevice& device) {
   if (device.group) return;
-  const bool off = context.facts.iommu.state == IommuState::kOff;
+  const IommuFacts& iommu = context.facts.iommu;
+  const bool off = iommu.state == IommuState::kOff;
   Refuse(draft, off ? Code::kIommuOff : Code::kNoIommuGroup, &device,
          absl::StrFormat("%s, so virtual functions of %s could not be given away",
-                         off ? "no IOMMU is on" : "there is no IOMMU group", Spell(device)));
+                         off ? "no IOMMU is on" : "there is no IOMMU group", Spell(device)),
+         off ? IommuRemedy(iommu) : NoGroupRemedy(iommu, device));
 }
 
 // The kernel changes the number only from 0 and to 0, and that takes the VFs from whoever has them.
-void RefuseOtherNumber(Draft& draft, const PciDevice& device, int wanted) {
-  Refuse(
-      draft, Code::kPfHasVfs, &device,
-      absl::StrFormat("%s has %d virtual functions enabled, and sriov.vfs is %d", Spell(device),
-                      device.virtfns.size(), wanted),
-      absl::StrFormat("set vfs: %d or leave it out; or stop what uses them and `vfio-agent "
-                      "release %s` (made by the agent) or echo 0 > "
-                      "/sys/bus/pci/devices/%s/sriov_numvfs",
-                      device.virtfns.size(), device.address.ToString(), device.address.ToString()));
+void RefuseOtherNumber(const Context& context, Draft& draft, const PciDevice& device, int wanted) {
+  Refuse(draft, Code::kPfHasVfs, &device,
+         absl::StrFormat("%s has %d virtual functions enabled, and sriov.vfs is %d: the number is "
+                         "changed from 0 only, and those that are there stay in service",
+                         Spell(device), device.virtfns.size(), wanted),
+         OtherNumberRemedy(context.custody, device, wanted));
 }
 
 void RequireCapability(Draft& draft, const PciDevice& device, int wanted) {
@@ -78,6 +77,31 @@ void RefuseDisplay(const Context& context, Draft& draft, const PciDevice& device
 
 }  // namespace
 
+bool IsPhysical(const GroupPlan& group) {
+  return std::ranges::count(group.members, Role::kPhysical, &Member::role) > 0;
+}
+
+std::vector<std::string> TellVfsToMake(const GroupPlan& group) {
+  std::vector<std::string> sentences;
+  for (const Action& action : group.actions) {
+    const SetVfs* const set = std::get_if<SetVfs>(&action);
+    if (set == nullptr) continue;
+    sentences.push_back(absl::StrFormat("%d virtual function%s of %s %s to be made%s", set->count,
+                                        set->count == 1 ? "" : "s", set->device.ToString(),
+                                        set->count == 1 ? "is" : "are",
+                                        group.resource.empty() ? "" : " for " + group.resource));
+  }
+  return sentences;
+}
+
+std::vector<std::string> TellVfsToMake(const Plan& plan) {
+  std::vector<std::string> all;
+  for (const GroupPlan& group : plan.groups) {
+    std::ranges::move(TellVfsToMake(group), std::back_inserter(all));
+  }
+  return all;
+}
+
 bool MakesVfs(const Draft& draft, size_t i) {
   return WantedVfs(draft, i) && draft.devices[i]->virtfns.empty();
 }
@@ -91,7 +115,7 @@ void ApplyVfRules(const Context& context, Draft& draft) {
     RequirePfGroup(context, draft, device);
     if (!MakesVfs(draft, i)) {
       if (static_cast<int>(device.virtfns.size()) != *wanted)
-        RefuseOtherNumber(draft, device, *wanted);
+        RefuseOtherNumber(context, draft, device, *wanted);
       continue;
     }
     RequireCapability(draft, device, *wanted);

@@ -66,6 +66,12 @@ Fact<std::vector<std::string>> ReadTables(const Tree& tree) {
 
 }  // namespace
 
+bool IsGuest(const Tree& tree) {
+  FirmwareFacts facts;
+  ReadProcessor(tree, facts);
+  return facts.is_guest;
+}
+
 FirmwareFacts ReadFirmwareFacts(const Tree& tree) {
   FirmwareFacts facts;
   ReadProcessor(tree, facts);

@@ -27,5 +27,7 @@ struct FirmwareFacts {
 };
 
 FirmwareFacts ReadFirmwareFacts(const Tree& tree);
+// FirmwareFacts::is_guest alone.
+bool IsGuest(const Tree& tree);
 
 }  // namespace vfio_agent

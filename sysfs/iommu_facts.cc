@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "sysfs/host_firmware.h"
 #include "sysfs/paths.h"
 #include "sysfs/tree.h"
 
@@ -36,6 +37,11 @@ void ExplainOff(IommuFacts& facts) {
       facts.evidence.push_back(absl::StrFormat("the kernel command line says %s", off));
       return;
     }
+  }
+  if (facts.is_guest) {
+    facts.evidence.emplace_back(
+        "this node is a virtual machine: it has an IOMMU only where its hypervisor gives it one");
+    return;
   }
   if (line.find(" intel_iommu=on") == std::string::npos) {
     facts.evidence.push_back(
@@ -85,6 +91,17 @@ IommuFacts ReadIommuFacts(const Tree& tree, int grouped_devices, int noiommu_gro
     return facts;
   }
   facts.evidence.push_back("no PCI function has a group");
+  facts.is_guest = IsGuest(tree);
+  // Both are there, be they empty, wherever the kernel has IOMMU support at all: what lacks both is
+  // a recording that says nothing of groups, or a kernel that has no support.
+  if (!tree.Exists(kGroupsDir) && !tree.Exists(kIommuClassDir)) {
+    facts.state = IommuState::kUnknown;
+    facts.evidence.push_back(
+        absl::StrFormat("neither /%s nor /%s is there: a recording that lacks them, or a kernel "
+                        "without IOMMU support",
+                        kGroupsDir, kIommuClassDir));
+    return facts;
+  }
   // An IOMMU that serves no PCI function (Arm boards, a driver that failed) helps nobody; only
   // where the links themselves cannot be seen is the answer open.
   facts.state = tree.Exists(kDevicesDir) ? IommuState::kOff : IommuState::kUnknown;

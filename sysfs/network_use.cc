@@ -45,10 +45,12 @@ bool Add(const Tree& tree, const char* path, void (*add)(std::string_view, HostN
   return text.ok() || absl::IsNotFound(text.status());
 }
 
-bool IsUp(const Tree& tree, const std::string& dir) {
+// nullopt where it cannot be told.
+std::optional<bool> IsUp(const Tree& tree, const std::string& dir) {
   const absl::StatusOr<std::string> text = tree.ReadText(dir + "/flags");
-  if (!text.ok() || !text->starts_with("0x")) return true;
-  return (ParseNumber(std::string_view(*text).substr(2), 16).value_or(kFlagUp) & kFlagUp) != 0;
+  if (!text.ok() || !text->starts_with("0x")) return std::nullopt;
+  const std::optional<uint64_t> flags = ParseNumber(std::string_view(*text).substr(2), 16);
+  return flags ? std::optional((*flags & kFlagUp) != 0) : std::nullopt;
 }
 
 // What makes an interface one that the host needs; empty where nothing does.
@@ -56,7 +58,10 @@ std::vector<std::string> Reasons(const Tree& tree, const std::string& dir,
                                  const HostNetwork& network) {
   std::vector<std::string> reasons;
   const std::string name(NameOf(dir));
-  if (IsUp(tree, dir)) {
+  const std::optional<bool> up = IsUp(tree, dir);
+  // What is not known to be down, with or without an address, the host may need.
+  if (!up) reasons.emplace_back("may be up: its state is unknown, its flags cannot be read");
+  if (up == true) {
     if (!network.known)
       reasons.emplace_back("is up (its addresses cannot be seen without hostPID)");
     if (network.defaults.contains(name)) {

@@ -23,11 +23,6 @@ struct Line {
   std::vector<Refusal> reasons;
 };
 
-// The group of a physical function: what is done there is that it gets its virtual functions.
-bool IsPhysical(const GroupPlan& group) {
-  return std::ranges::count(group.members, Role::kPhysical, &Member::role) > 0;
-}
-
 std::string_view Word(Result result) {
   switch (result) {
     case Result::kAlready:
@@ -59,9 +54,23 @@ Refusal NotSelected(const GroupPlan& group) {
           .remedy = "add it to resources[].select"};
 }
 
-Line Judge(const GroupPlan& group) {
+// Its virtual functions are given away where it has some; none are made.
+std::vector<Refusal> WhyNoVfs(const Picture& picture, const GroupPlan& group) {
+  for (const Member& member : group.members) {
+    const PciDevice* const device = FindDevice(picture.facts, member.address);
+    if (device != nullptr && !device->virtfns.empty()) return {};
+  }
+  return {{.code = Code::kExcluded,
+           .group = group.group,
+           .text = "it has no virtual functions, and the configuration makes none",
+           .remedy = "set resources[].sriov.vfs"}};
+}
+
+Line Judge(const Picture& picture, const GroupPlan& group) {
   Line line{.group = &group, .reasons = group.refusals};
-  if (group.verdict == Verdict::kUnselected) line.reasons.push_back(NotSelected(group));
+  if (group.verdict == Verdict::kUnselected) {
+    line.reasons = IsPhysical(group) ? WhyNoVfs(picture, group) : std::vector{NotSelected(group)};
+  }
   if (!line.reasons.empty()) {
     line.result = Result::kRefused;
   } else if (group.verdict == Verdict::kBind) {
@@ -161,23 +170,35 @@ int ExitOf(const std::vector<Line>& lines) {
   return any(Result::kRefused) ? kExitRefused : kExitDone;
 }
 
-// What is asked for, as `picture` has it; and the groups of VFs that were made because it was.
+// Of the physical functions of `targets`, and of those whose VFs were made.
+bool IsOfVf(const Picture& picture, const GroupPlan& group,
+            const std::vector<const GroupPlan*>& targets, const std::vector<Line>& made) {
+  return std::ranges::any_of(group.members, [&](const Member& member) {
+    const PciDevice* const device = FindDevice(picture.facts, member.address);
+    if (device == nullptr || !device->physfn) return false;
+    return Has(made, *device->physfn) ||
+           std::ranges::any_of(targets, [device](const GroupPlan* target) {
+             return IsPhysical(*target) &&
+                    std::ranges::count(target->members, *device->physfn, &Member::address) > 0;
+           });
+  });
+}
+
+// What is asked for, as `picture` has it; with a physical function its VFs.
 absl::StatusOr<std::vector<Line>> JudgeTargets(const Picture& picture, const Session& session,
                                                const std::vector<Line>& made) {
   ASSIGN_OR_RETURN(std::vector<const GroupPlan*> targets,
                    FindTargets(picture, session.invocation().arguments));
+  const std::vector<const GroupPlan*> asked = targets;
   for (const GroupPlan& group : picture.plan.groups) {
-    const bool of_made = std::ranges::any_of(group.members, [&](const Member& member) {
-      const PciDevice* const device = FindDevice(picture.facts, member.address);
-      return device != nullptr && device->physfn && Has(made, *device->physfn);
-    });
-    if (of_made && !std::ranges::count(targets, &group)) targets.push_back(&group);
+    if (group.resource.empty() || !IsOfVf(picture, group, asked, made)) continue;
+    if (!std::ranges::count(targets, &group)) targets.push_back(&group);
   }
   std::vector<Line> lines;
   for (const GroupPlan* group : targets) {
     const bool done = std::ranges::any_of(
         group->members, [&made](const Member& member) { return Has(made, member.address); });
-    if (!done) lines.push_back(Judge(*group));
+    if (!done) lines.push_back(Judge(picture, *group));
   }
   return lines;
 }

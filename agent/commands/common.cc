@@ -37,8 +37,7 @@ bool Fits(const Target& target, const Picture& picture, const GroupPlan& group) 
 
 // A physical function's group, where VFs are made by us: with a verdict.
 bool IsToHaveVfs(const GroupPlan& group) {
-  return group.verdict != Verdict::kUnselected &&
-         std::ranges::count(group.members, Role::kPhysical, &Member::role) > 0;
+  return group.verdict != Verdict::kUnselected && IsPhysical(group);
 }
 
 }  // namespace
@@ -130,7 +129,10 @@ std::string WhoOrWhy(const std::vector<PodClaim>& pods, const std::string& reaso
   for (const PodClaim& pod : pods) {
     who.push_back(wide ? Spell(pod) : absl::StrFormat("%s/%s", pod.pod_namespace, pod.pod));
   }
-  return who.empty() ? reason : absl::StrJoin(who, ", ");
+  if (who.empty()) return reason;
+  // Who has it is no reason to keep silent about what it is.
+  const size_t unsafe = reason.find(kUnsafe);
+  return absl::StrJoin(who, ", ") + (unsafe == reason.npos ? "" : "; " + reason.substr(unsafe));
 }
 
 std::string ModelOf(const Picture& picture, const PciDevice& device) {

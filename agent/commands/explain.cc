@@ -51,15 +51,21 @@ bool IsWorthSelecting(const PciDevice& device) {
 std::optional<IfSelected> TrySelected(Session& session, const Picture& picture,
                                       const GroupPlan& group,
                                       const std::optional<PciAddress>& asked) {
-  if (group.verdict != Verdict::kUnselected) return std::nullopt;
+  // A physical function is selected already, for the sake of its virtual functions.
+  if (group.verdict != Verdict::kUnselected || IsPhysical(group)) return std::nullopt;
   const std::optional<PciAddress> subject = SubjectOf(group, asked);
   if (!subject || !IsWorthSelecting(*FindDevice(picture.facts, *subject))) return std::nullopt;
+  const std::optional<PciAddress> physical = FindDevice(picture.facts, *subject)->physfn;
   Policy policy = session.config().policy;
-  policy.resources = {{.select = {{.address = *subject}}}};
+  policy.resources = {{.select = {{.address = physical.value_or(*subject)}}}};
+  if (physical) policy.resources.front().sriov.emplace();
   const Plan plan = session.PlanWith(policy, picture);
   for (const GroupPlan& planned : plan.groups) {
     if (std::ranges::count(planned.members, *subject, &Member::address) == 0) continue;
-    return IfSelected{.device = *subject, .verdict = planned.verdict, .refusals = planned.refusals};
+    return IfSelected{.device = *subject,
+                      .physical = physical,
+                      .verdict = planned.verdict,
+                      .refusals = planned.refusals};
   }
   return std::nullopt;
 }

@@ -62,6 +62,8 @@ std::string Answer(const Picture& picture, const Invocation& invocation) {
 }
 
 void PrintHint(const Picture& picture, const Invocation& invocation) {
+  // They are no units yet, so that no table has them.
+  for (const std::string& sentence : TellVfsToMake(picture.plan)) PrintError(sentence);
   if (invocation.all) {
     if (picture.facts.groups.empty()) {
       PrintError("this node has no IOMMU groups; `vfio-agent doctor` tells why");

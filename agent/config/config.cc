@@ -35,8 +35,7 @@ absl::Status ReadMode(const YamlValue& value, Config& config) {
   }
   ASSIGN_OR_RETURN(const std::string mode, ReadScalar(value));
   if (mode != "container" && mode != "vm-passthrough" && mode != "vm-vgpu") {
-    return YamlError(value,
-                     absl::StrFormat("'%s': want container, vm-passthrough or vm-vgpu", mode));
+    return WordError(value, mode, {"container", "vm-passthrough", "vm-vgpu"});
   }
   config.passthrough = mode == "vm-passthrough";
   config.vgpu = mode == "vm-vgpu";

@@ -31,7 +31,7 @@ absl::Status ReadCount(const YamlValue& value, BundleMember& member) {
 absl::Status ReadNear(const YamlValue& value, BundleMember& member) {
   ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
   if (text != "switch" && text != "any") {
-    return YamlError(value, absl::StrFormat("'%s': want switch or any", text));
+    return WordError(value, text, {"switch", "any"});
   }
   member.same_switch = text == "switch";
   return absl::OkStatus();
@@ -68,7 +68,7 @@ absl::Status ReadMember(const YamlValue& value, ResourceRule& rule) {
 absl::Status ReadUnit(const YamlValue& value, ResourceRule& rule) {
   ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
   if (text != "bundle" && text != "device") {
-    return YamlError(value, absl::StrFormat("'%s': want bundle or device", text));
+    return WordError(value, text, {"bundle", "device"});
   }
   rule.bundle_by_device = text == "device";
   return absl::OkStatus();

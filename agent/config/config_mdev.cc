@@ -41,7 +41,7 @@ absl::Status ReadTypes(const YamlValue& value, MdevRule& rule) {
 absl::Status ReadSpread(const YamlValue& value, MdevRule& rule) {
   ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
   if (text != "each" && text != "round-robin" && text != "numa") {
-    return YamlError(value, absl::StrFormat("'%s': want each, round-robin or numa", text));
+    return WordError(value, text, {"each", "round-robin", "numa"});
   }
   rule.spread = text == "each"   ? MdevSpread::kEach
                 : text == "numa" ? MdevSpread::kNuma
@@ -51,7 +51,7 @@ absl::Status ReadSpread(const YamlValue& value, MdevRule& rule) {
 
 absl::Status ReadDomain(const YamlValue& value, MdevRule& rule) {
   ASSIGN_OR_RETURN(rule.domain, ReadScalar(value));
-  const absl::Status status = CheckResourceName(rule.domain + "/x");
+  const absl::Status status = CheckResourceName(rule.domain + "/TYPE");
   return status.ok() ? status : YamlError(value, Message(status));
 }
 

@@ -31,14 +31,14 @@ absl::Status ReadSuffix(const YamlValue& value, ResourceRule& rule) {
   rule.suffix.clear();
   if (value.kind == YamlValue::Kind::kNull) return absl::OkStatus();
   ASSIGN_OR_RETURN(rule.suffix, ReadScalar(value));
-  const absl::Status status = CheckResourceName("example.org/x" + rule.suffix);
+  const absl::Status status = CheckResourceName(rule.domain + "/MODEL" + rule.suffix);
   return status.ok() ? status : YamlError(value, Message(status));
 }
 
 absl::Status ReadNuma(const YamlValue& value, ResourceRule& rule) {
   ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
   if (text != "true" && text != "false" && text != "nearest") {
-    return YamlError(value, absl::StrFormat("'%s': want true, false or nearest", text));
+    return WordError(value, text, {"true", "false", "nearest"});
   }
   rule.numa = text != "false";
   rule.numa_nearest = text == "nearest";
@@ -48,7 +48,7 @@ absl::Status ReadNuma(const YamlValue& value, ResourceRule& rule) {
 absl::Status ReadNoiommu(const YamlValue& value, ResourceRule& rule) {
   ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
   if (text != "true" && text != "false") {
-    return YamlError(value, absl::StrFormat("'%s': want true or false", text));
+    return WordError(value, text, {"true", "false"});
   }
   rule.noiommu = text == "true";
   return absl::OkStatus();

@@ -102,7 +102,7 @@ absl::Status ReadCompanions(const YamlValue& value, ResourceRule& rule) {
   }
   ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
   if (text != "same-slot" && text != "none") {
-    return YamlError(value, absl::StrFormat("'%s': want same-slot, none or a list", text));
+    return WordError(value, text, {"same-slot", "none"}, "a list");
   }
   rule.companions = text == "none" ? Companions::kNone : Companions::kSameSlot;
   return absl::OkStatus();
@@ -111,7 +111,7 @@ absl::Status ReadCompanions(const YamlValue& value, ResourceRule& rule) {
 absl::Status ReadSharedGroup(const YamlValue& value, ResourceRule& rule) {
   ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
   if (text != "members" && text != "unit") {
-    return YamlError(value, absl::StrFormat("'%s': want members or unit", text));
+    return WordError(value, text, {"members", "unit"});
   }
   rule.shared_group = text == "unit" ? SharedGroup::kUnit : SharedGroup::kMembers;
   return absl::OkStatus();
@@ -140,7 +140,7 @@ absl::Status ReadName(const YamlValue& value, const Policy& policy, ResourceRule
 
 absl::Status ReadDomain(const YamlValue& value, ResourceRule& rule) {
   ASSIGN_OR_RETURN(rule.domain, ReadScalar(value));
-  const absl::Status status = CheckResourceName(rule.domain + "/x");
+  const absl::Status status = CheckResourceName(rule.domain + "/MODEL");
   return status.ok() ? status : YamlError(value, Message(status));
 }
 
@@ -156,15 +156,15 @@ absl::Status ReadVfioDriver(const YamlValue& value, ResourceRule& rule) {
 constexpr int kMostVfs = 0xffff;  // NumVFs is a 16-bit register
 
 absl::Status ReadSriov(const YamlValue& value, ResourceRule& rule) {
-  rule.sriov.emplace();
+  rule.sriov.emplace();  // nothing at all behind the key means {}
   return ReadMap(value, {{"vfs", [&](const YamlValue& v) -> absl::Status {
                             ASSIGN_OR_RETURN(const std::string text, ReadScalar(v));
                             int count = 0;
                             if (!absl::SimpleAtoi(text, &count) || count < 1 || count > kMostVfs) {
                               return YamlError(
-                                  v, absl::StrFormat("'%s': want how many to make, at least 1; "
+                                  v, absl::StrFormat("'%s': want how many to make, 1 to %d; "
                                                      "without vfs those that are there are taken",
-                                                     text));
+                                                     text, kMostVfs));
                             }
                             rule.sriov->vfs = count;
                             return absl::OkStatus();

@@ -8,12 +8,18 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "agent/config/listen_address.h"
+#include "agent/usage/suggest.h"
 
 namespace vfio_agent {
 namespace {
 
 absl::Status Want(const std::string& value, const char* wanted) {
   return absl::InvalidArgumentError(absl::StrFormat("'%s': want %s", value, wanted));
+}
+
+absl::Status WantWord(const std::string& value, const std::vector<std::string>& known) {
+  return absl::InvalidArgumentError(
+      absl::StrFormat("'%s': want %s%s", value, EitherOf(known), DidYouMean(value, known)));
 }
 
 template <std::string Settings::*field>
@@ -44,7 +50,7 @@ absl::Status SetParallel(Settings& settings, const std::string& value) {
 }
 
 absl::Status SetOnExit(Settings& settings, const std::string& value) {
-  if (value != "keep" && value != "release") return Want(value, "keep or release");
+  if (value != "keep" && value != "release") return WantWord(value, {"keep", "release"});
   settings.on_exit = value == "keep" ? OnExit::kKeep : OnExit::kRelease;
   return absl::OkStatus();
 }
@@ -52,24 +58,26 @@ absl::Status SetOnExit(Settings& settings, const std::string& value) {
 absl::Status SetLogLevel(Settings& settings, const std::string& value) {
   settings.log_level = value;
   const bool known = value == "debug" || value == "info" || value == "warn" || value == "error";
-  return known ? absl::OkStatus() : Want(value, "debug, info, warn or error");
+  return known ? absl::OkStatus() : WantWord(value, {"debug", "info", "warn", "error"});
 }
 
 absl::Status SetLogFormat(Settings& settings, const std::string& value) {
   settings.log_format = value;
-  return value == "text" || value == "json" ? absl::OkStatus() : Want(value, "text or json");
+  const bool known = value == "text" || value == "json";
+  return known ? absl::OkStatus() : WantWord(value, {"text", "json"});
 }
 
 template <bool Settings::*field>
 absl::Status SetFlag(Settings& settings, const std::string& value) {
   settings.*field = value == "true";
-  return value == "true" || value == "false" ? absl::OkStatus() : Want(value, "true or false");
+  const bool known = value == "true" || value == "false";
+  return known ? absl::OkStatus() : WantWord(value, {"true", "false"});
 }
 
 absl::Status SetRegistering(Settings& settings, const std::string& value) {
   settings.registering = value == "registry" ? Registering::kRegistry : Registering::kSocket;
   const bool known = value == "socket" || value == "registry";
-  return known ? absl::OkStatus() : Want(value, "socket or registry");
+  return known ? absl::OkStatus() : WantWord(value, {"socket", "registry"});
 }
 
 template <std::string Settings::*field>

@@ -148,6 +148,14 @@ absl::Status YamlError(const YamlValue& value, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrFormat("%s: %s", value.where, what));
 }
 
+absl::Status WordError(const YamlValue& value, std::string_view text,
+                       const std::vector<std::string>& known, std::string_view more) {
+  std::vector<std::string> wanted = known;
+  if (!more.empty()) wanted.emplace_back(more);
+  return YamlError(
+      value, absl::StrFormat("'%s': want %s%s", text, EitherOf(wanted), DidYouMean(text, known)));
+}
+
 absl::Status ReadMap(const YamlValue& value, const std::vector<YamlKey>& keys) {
   if (value.kind == YamlValue::Kind::kNull) return absl::OkStatus();
   if (value.kind != YamlValue::Kind::kMap) return YamlError(value, "want keys and values");

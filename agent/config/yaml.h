@@ -60,6 +60,11 @@ absl::StatusOr<std::string> ReadScalar(const YamlValue& value);
 absl::Status ReadList(const YamlValue& value,
                       const std::function<absl::Status(const YamlValue&)>& read);
 
+// The error of a value that is none of `known`: "…: 'unti': want members or unit; did you mean
+// 'unit'?". `more`: what else it may be, "a list".
+absl::Status WordError(const YamlValue& value, std::string_view text,
+                       const std::vector<std::string>& known, std::string_view more = "");
+
 // The error "<where>: <what>".
 absl::Status YamlError(const YamlValue& value, const std::string& what);
 

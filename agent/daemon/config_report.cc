@@ -15,6 +15,10 @@ const char* NextOf(PlanChange::Kind kind) {
       return "pods and machines that name the old resource find none";
     case PlanChange::Kind::kNoLongerServed:
       return "its units become Unhealthy; devices stay bound until `vfio-agent release`";
+    case PlanChange::Kind::kVfsStay:
+      return "their number stays and they stay in service, until they are released";
+    case PlanChange::Kind::kVfsLeft:
+      return "those that were made stay until `vfio-agent release`";
     default:
       return "";
   }

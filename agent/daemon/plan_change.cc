@@ -45,9 +45,27 @@ std::map<std::string, std::vector<PciAddress>> UnitsOf(const Plan& plan, const G
   return units;
 }
 
+// Nothing of the group itself was served: its virtual functions have groups of their own.
+std::optional<Kind> KindOfPhysical(const GroupPlan& was, const GroupPlan& will) {
+  switch (will.verdict) {
+    case Verdict::kBind:
+      return was.verdict == Verdict::kBind ? std::nullopt : std::optional(Kind::kVfsToMake);
+    case Verdict::kRefused:
+      if (was.verdict == Verdict::kRefused && CodesOf(was) == CodesOf(will)) return std::nullopt;
+      return CodesOf(will).contains(Code::kPfHasVfs) ? Kind::kVfsStay : Kind::kRefused;
+    case Verdict::kBound:
+    case Verdict::kUnselected:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 std::optional<Kind> KindOf(const Plan& before, const GroupPlan& was, const Plan& after,
                            const GroupPlan& will) {
-  if (IsServed(was) && !IsServed(will)) return Kind::kNoLongerServed;
+  if (IsPhysical(will)) return KindOfPhysical(was, will);
+  if (IsServed(was) && !IsServed(will)) {
+    return IsPhysical(was) ? Kind::kVfsLeft : Kind::kNoLongerServed;
+  }
   if (will.verdict == Verdict::kRefused) {
     const bool same = was.verdict == Verdict::kRefused && CodesOf(was) == CodesOf(will);
     return same ? std::nullopt : std::optional(Kind::kRefused);
@@ -103,6 +121,12 @@ std::string_view Name(PlanChange::Kind kind) {
       return "refused";
     case Kind::kNoLongerSelected:
       return "no longer selected";
+    case Kind::kVfsToMake:
+      return "virtual functions will be made";
+    case Kind::kVfsStay:
+      return "virtual functions stay";
+    case Kind::kVfsLeft:
+      return "virtual functions left alone";
   }
   return "";
 }

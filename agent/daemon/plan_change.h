@@ -18,6 +18,10 @@ struct PlanChange {
     kNoLongerServed,  // was served or to be bound, and is selected no more or refused
     kRefused,         // newly selected and refused, or refused for other reasons
     kNoLongerSelected,
+    // Of a physical function, which stays with the host:
+    kVfsToMake,  // virtual functions will be made of it
+    kVfsStay,    // it has another number of them, which is not changed: they stay in service
+    kVfsLeft,    // is selected no more; those that were made of it stay until a release
   };
   Kind kind = Kind::kWillBind;
   GroupPlan group;     // as it will be; as it was where it will not be planned for any more

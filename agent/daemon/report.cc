@@ -84,18 +84,16 @@ Event DeviceOdd(const PciDevice& device) {
 
 Event IommuSeen(const Plan& plan) {
   const bool on = plan.iommu.state == IommuState::kOn;
-  Event event{.level = on ? Level::kInfo : Level::kError, .name = on ? "iommu_on" : "iommu_off"};
+  const bool unsafe = ServesUnsafe(plan);
+  const Level level = on ? Level::kInfo : unsafe ? Level::kWarn : Level::kError;
+  Event event{.level = level, .name = on ? "iommu_on" : "iommu_off"};
   event.With("state", Text(Name(plan.iommu.state)))
       .With("kind", Text(Name(plan.iommu.kind)))
       .With("evidence", absl::StrJoin(plan.iommu.evidence, "; "));
   if (plan.acs_override) event.With("acs_override", "true");
-  if (!on) event.With("remedy", Text(DefaultRemedy(Code::kIommuOff)));
+  if (unsafe) event.With("next", "UNSAFE: served all the same, as resources[].noiommu says");
+  if (!on) event.With("remedy", IommuRemedy(plan.iommu));
   return event;
-}
-
-// Nothing of it is bound: it is about the virtual functions that it is to have.
-bool IsPhysical(const GroupPlan& group) {
-  return std::ranges::count(group.members, Role::kPhysical, &Member::role) > 0;
 }
 
 Event GroupSeen(const GroupPlan& group) {

@@ -142,6 +142,7 @@ Findings Selection(const DoctorFacts& facts) {
     return {Warn("the configuration selects no device of this node",
                  "vfio-agent list --all shows what there is; resources[].select chooses")};
   }
+  std::ranges::move(TellVfsToMake(facts.picture->plan), std::back_inserter(offered));
   findings.insert(findings.begin(),
                   Ok(offered.empty() ? "no device can be offered" : absl::StrJoin(offered, "; ")));
   return findings;

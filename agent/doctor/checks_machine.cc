@@ -39,6 +39,15 @@ Findings Virtualization(const DoctorFacts& facts) {
                              firmware.kvm_node ? ", /dev/kvm is there" : ""))};
 }
 
+// No IOMMU, and devices are served all the same because somebody wanted it so: nothing is broken.
+Finding FailIommu(const DoctorFacts& facts, std::string read, std::string remedy, Code code) {
+  if (!facts.picture || !ServesUnsafe(facts.picture->plan)) {
+    return Fail(std::move(read), std::move(remedy), code);
+  }
+  return Warn("UNSAFE, served all the same as resources[].noiommu says: " + read, std::move(remedy),
+              code);
+}
+
 Findings FirmwareIommu(const DoctorFacts& facts) {
   const FirmwareFacts& firmware = facts.firmware;
   if (!firmware.iommu_units.empty()) {
@@ -52,11 +61,11 @@ Findings FirmwareIommu(const DoctorFacts& facts) {
   }
   if (IommuOf(facts) == IommuState::kOn) return {Ok("PCI functions have groups")};
   if (firmware.iommu_tables.known()) {
-    return {Fail("the firmware's ACPI tables describe no IOMMU (no DMAR, IVRS, IORT or VIOT)",
-                 firmware.is_guest ? kVirtualIommu
-                                   : "switch VT-d (Intel) or AMD-Vi/IOMMU (AMD) on in the "
-                                     "firmware's setup",
-                 Code::kIommuOff)};
+    return {FailIommu(
+        facts, "the firmware's ACPI tables describe no IOMMU (no DMAR, IVRS, IORT or VIOT)",
+        firmware.is_guest ? kVirtualIommu
+                          : "switch VT-d (Intel) or AMD-Vi/IOMMU (AMD) on in the firmware's setup",
+        Code::kIommuOff)};
   }
   if (firmware.iommu_tables.absent()) return {Unknown("this firmware has no ACPI tables")};
   if (facts.view == View::kCopy) return {Unknown("the copy has no /sys/firmware")};
@@ -77,19 +86,20 @@ Findings CommandLine(const DoctorFacts& facts) {
   std::vector<std::string> told;
   for (const std::string_view word : Fields(facts.command_line)) {
     if (std::ranges::count(kOffWords, word) != 0) {
-      return {
-          Fail(absl::StrFormat("%s is on the kernel command line", word),
-               absl::StrFormat("take %s off it (GRUB_CMDLINE_LINUX, update-grub) and boot", word),
-               Code::kIommuOff)};
+      return {FailIommu(
+          facts, absl::StrFormat("%s is on the kernel command line", word),
+          absl::StrFormat("take %s off it (GRUB_CMDLINE_LINUX, update-grub) and boot", word),
+          Code::kIommuOff)};
     }
     const auto begins = [word](std::string_view start) { return word.starts_with(start); };
     if (std::ranges::any_of(kToldWords, begins)) told.emplace_back(word);
   }
   const bool asked = facts.command_line.find("intel_iommu=on") != std::string::npos;
   if (IommuOf(facts) != IommuState::kOn && facts.firmware.maker == CpuMaker::kIntel && !asked) {
-    return {Fail("no intel_iommu=on is on the kernel command line, and no IOMMU is on",
-                 "add intel_iommu=on iommu=pt to it (GRUB_CMDLINE_LINUX, update-grub) and boot",
-                 Code::kIommuOff)};
+    return {
+        FailIommu(facts, "no intel_iommu=on is on the kernel command line, and no IOMMU is on",
+                  "add intel_iommu=on iommu=pt to it (GRUB_CMDLINE_LINUX, update-grub) and boot",
+                  Code::kIommuOff)};
   }
   return {Ok(told.empty() ? "it has no word about the IOMMU or vfio"
                           : "it has " + absl::StrJoin(told, " "))};
@@ -140,7 +150,8 @@ Findings Iommu(const DoctorFacts& facts) {
     case IommuState::kOff:
       return {Fail("off: " + evidence, SwitchIommuOn(facts.firmware), Code::kIommuOff)};
     case IommuState::kNoIommu:
-      return {Fail(evidence, std::string(DefaultRemedy(Code::kNoiommu)), Code::kNoiommu)};
+      return {
+          FailIommu(facts, evidence, std::string(DefaultRemedy(Code::kNoiommu)), Code::kNoiommu)};
     case IommuState::kUnknown:
       break;
   }

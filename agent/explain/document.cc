@@ -4,12 +4,6 @@
 namespace vfio_agent {
 namespace {
 
-Json Addresses(const std::vector<PciAddress>& addresses) {
-  Json list = Json::array();
-  for (const PciAddress& address : addresses) list.push_back(address.ToString());
-  return list;
-}
-
 Json StepToJson(const PathStep& step) {
   return {{"address", step.address.ToString()},
           {"id", step.id},
@@ -44,30 +38,25 @@ Json MemberToJson(const MemberNote& note) {
           {"errors", note.errors}};
 }
 
-Json RefusalsToJson(const std::vector<Refusal>& refusals) {
-  Json list = Json::array();
-  for (const Refusal& refusal : refusals) list.push_back(RefusalToJson(refusal));
-  return list;
-}
-
 Json RelocationToJson(const Relocation& relocation) {
   constexpr const char* kOutcomes[] = {"alone", "shared", "unknown"};
   Json ports = Json::array();
   for (const Move& move : relocation.moves) {
     ports.push_back({{"port", move.port.ToString()},
                      {"free", move.occupants.empty()},
-                     {"occupants", Addresses(move.occupants)},
+                     {"occupants", AddressesToJson(move.occupants)},
                      {"outcome", kOutcomes[static_cast<size_t>(move.outcome)]},
-                     {"with", Addresses(move.with)}});
+                     {"with", AddressesToJson(move.with)}});
   }
   return {{"fixed", relocation.fixed.empty() ? Json(nullptr) : Json(relocation.fixed)},
-          {"card", Addresses(relocation.card)},
+          {"card", AddressesToJson(relocation.card)},
           {"ports", ports}};
 }
 
 Json IfSelectedToJson(const std::optional<IfSelected>& what_if) {
   if (!what_if) return nullptr;
   return {{"address", what_if->device.ToString()},
+          {"physical", what_if->physical ? Json(what_if->physical->ToString()) : Json(nullptr)},
           {"verdict", std::string(Name(what_if->verdict))},
           {"refusals", RefusalsToJson(what_if->refusals)}};
 }
@@ -85,13 +74,13 @@ Json ExplanationToJson(const Explanation& explanation) {
                {"resource", group.resource.empty() ? Json(nullptr) : Json(group.resource)},
                {"members", members},
                {"merges", merges},
-               {"unknown", Addresses(explanation.unknown)},
+               {"unknown", AddressesToJson(explanation.unknown)},
                {"paths", PathsToJson(explanation.paths)},
                {"refusals", RefusalsToJson(group.refusals)},
                {"warnings", RefusalsToJson(group.warnings)},
                {"if_selected", IfSelectedToJson(explanation.if_selected)}};
   json["expected_members"] = explanation.expected
-                                 ? Addresses(*explanation.expected)
+                                 ? AddressesToJson(*explanation.expected)
                                  : (explanation.without_iommu ? Json("unknown") : Json(nullptr));
   json["other_slots"] =
       explanation.relocation ? RelocationToJson(*explanation.relocation) : Json(nullptr);

@@ -8,6 +8,7 @@
 #include "agent/kubevirt/kubevirt.h"
 #include "agent/pci_class.h"
 #include "iommu/egm.h"
+#include "iommu/planning.h"
 
 namespace vfio_agent {
 namespace {
@@ -106,8 +107,11 @@ std::vector<std::string> LookCommands(const Surroundings& around, const Explanat
     commands.push_back(
         absl::StrFormat("ls -l /sys/kernel/iommu_groups/%d/devices", *explanation.plan.group));
   }
-  if (explanation.plan.verdict == Verdict::kBound && explanation.plan.group) {
-    commands.push_back(absl::StrFormat("fuser -v /dev/vfio/%d", *explanation.plan.group));
+  // What stays with its driver has no node that a guest could have open.
+  const GroupPlan& plan = explanation.plan;
+  if (plan.verdict == Verdict::kBound && plan.group && !IsPhysical(plan) && !plan.makes_mdevs) {
+    commands.push_back(
+        absl::StrFormat("fuser -v /dev/vfio/%s", GroupNodeName(around.picture.facts, *plan.group)));
   }
   return commands;
 }

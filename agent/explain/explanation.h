@@ -38,9 +38,11 @@ struct MemberNote {
   std::string sriov;  // "virtual function of 0000:0b:00.0", "physical function with 2 of 4 …"
 };
 
-// What the plan would be if the configuration selected this device, by its address.
+// What the plan would be if the configuration selected this device, by its address; or a virtual
+// function's physical function, for the sake of its virtual functions.
 struct IfSelected {
   PciAddress device;
+  std::optional<PciAddress> physical;
   Verdict verdict = Verdict::kRefused;
   std::vector<Refusal> refusals;
 };

@@ -92,8 +92,9 @@ std::string RefusalsText(const char* heading, const std::vector<Refusal>& refusa
 std::string IfSelectedText(const Explanation& explanation) {
   if (!explanation.if_selected) return "";
   const IfSelected& what_if = *explanation.if_selected;
-  const std::string select =
-      absl::StrFormat("resources: [{select: [{address: \"%s\"}]}]", what_if.device.ToString());
+  const std::string select = absl::StrFormat("resources: [{select: [{address: \"%s\"}]%s}]",
+                                             what_if.physical.value_or(what_if.device).ToString(),
+                                             what_if.physical ? ", sriov: {}" : "");
   if (what_if.verdict != Verdict::kRefused) {
     return absl::StrFormat("  if it were selected (%s)\n    it could be given away\n", select);
   }

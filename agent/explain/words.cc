@@ -6,14 +6,17 @@
 namespace vfio_agent {
 namespace {
 
-std::string VfVerdictWords(Verdict verdict) {
-  switch (verdict) {
+std::string VfVerdictWords(const GroupPlan& group) {
+  switch (group.verdict) {
     case Verdict::kBind:
       return "stays with the host; `vfio-agent bind` would make its virtual functions";
     case Verdict::kBound:
       return "stays with the host; its virtual functions are there and go to guests";
     case Verdict::kRefused:
-      return "its virtual functions cannot be made as configured";
+      return std::ranges::count(group.refusals, Code::kPfHasVfs, &Refusal::code) > 0
+                 ? "stays with the host; keeps the virtual functions that it has, which are not as "
+                   "many as configured"
+                 : "its virtual functions cannot be made as configured";
     case Verdict::kUnselected:
       return "stays with the host; virtual functions that it has go to guests";
   }
@@ -64,9 +67,7 @@ std::string ExplainMerge(const NodeFacts& facts, const Merge& merge) {
 }
 
 std::string VerdictWords(const GroupPlan& group) {
-  if (std::ranges::count(group.members, Role::kPhysical, &Member::role) > 0) {
-    return VfVerdictWords(group.verdict);
-  }
+  if (IsPhysical(group)) return VfVerdictWords(group);
   if (group.makes_mdevs) {
     return group.verdict == Verdict::kBind
                ? "stays with its driver; `vfio-agent bind` would make mediated devices on it"

@@ -24,6 +24,19 @@ bool IsChosen(const Unit& unit, const std::vector<const GroupPlan*>& chosen) {
   });
 }
 
+// Containers are served with these where the configuration says so; QEMU takes none.
+constexpr char kNoMachine[] =
+    "noiommu: UNSAFE, served to containers only: QEMU, and so KubeVirt, cannot use a group of "
+    "noiommu mode";
+
+bool IsWithoutIommu(const Unit& unit, const NodeFacts& facts) {
+  const std::vector<int> groups = GroupsOf(unit);
+  return unit.state != UnitState::kRefused && std::ranges::any_of(groups, [&facts](int group) {
+           const auto known = facts.groups.find(group);
+           return known != facts.groups.end() && known->second.noiommu;
+         });
+}
+
 // Display and 3D controllers are what KubeVirt calls GPUs; everything else is a host device.
 bool IsGpu(const PciDevice& device) { return device.class_code >> 16 == kDisplayClass; }
 
@@ -136,6 +149,11 @@ Served FindServed(const Plan& plan, const NodeFacts& facts,
     std::set<std::string> selectors;
     for (const Unit& unit : resource.units) {
       if (!IsChosen(unit, chosen)) continue;
+      if (IsWithoutIommu(unit, facts)) {
+        served.refused.push_back(
+            {.resource = resource.name, .unit = unit.id, .reason = kNoMachine});
+        continue;
+      }
       const bool mdev = !unit.mdev_type.empty();
       if (mdev && unit.state != UnitState::kRefused) {
         AddMdev(unit, facts, found);
@@ -150,6 +168,9 @@ Served FindServed(const Plan& plan, const NodeFacts& facts,
     if (found.Units() > 0) served.resources.push_back(std::move(found));
   }
   std::ranges::sort(served.resources, {}, &ServedResource::name);
+  for (const GroupPlan* group : chosen) {
+    std::ranges::move(TellVfsToMake(*group), std::back_inserter(served.to_be_made));
+  }
   return served;
 }
 
@@ -176,7 +197,8 @@ Json KubevirtToJson(const Served& served) {
           {"refused", refused},
           {"feature_gates", gates},
           {"permitted_host_devices", permitted},
-          {"machine_devices", DevicesOf(served)}};
+          {"machine_devices", DevicesOf(served)},
+          {"to_be_made", served.to_be_made}};
 }
 
 std::string Printable(std::string_view text) {

@@ -44,6 +44,7 @@ struct RefusedUnit {
 struct Served {
   std::vector<ServedResource> resources;  // sorted by name
   std::vector<RefusedUnit> refused;
+  std::vector<std::string> to_be_made;  // virtual functions that are no units yet, a sentence each
   bool operator==(const Served&) const = default;
 
   const ServedResource* Find(std::string_view name) const;

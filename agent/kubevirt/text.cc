@@ -15,6 +15,14 @@ std::string RefusedText(const Served& served) {
   return text.empty() ? text : "# Refused on this node (see `vfio-agent plan`):\n" + text;
 }
 
+std::string ToBeMadeText(const Served& served) {
+  std::string text;
+  for (const std::string& sentence : served.to_be_made) {
+    text += absl::StrFormat("# %s: run this again when they are there\n", Printable(sentence));
+  }
+  return text;
+}
+
 std::string PciText(const Served& served) {
   std::string text;
   for (const ServedResource& resource : served.resources) {
@@ -110,9 +118,11 @@ std::string MachineText(const Served& served) {
 
 std::string KubevirtText(const Served& served) {
   if (served.resources.empty()) {
-    return "# This node serves nothing of what was asked for.\n" + RefusedText(served);
+    return absl::StrFormat("# This node serves nothing of what was asked for%s.\n",
+                           served.to_be_made.empty() ? "" : " yet") +
+           ToBeMadeText(served) + RefusedText(served);
   }
-  return RefusedText(served) + PermittedText(served) + MachineText(served);
+  return ToBeMadeText(served) + RefusedText(served) + PermittedText(served) + MachineText(served);
 }
 
 }  // namespace vfio_agent

@@ -30,12 +30,6 @@ Json DeviceOf(const TopologyDevice& device) {
           {"nvlink_module", device.module}};
 }
 
-Json Addresses(const std::vector<PciAddress>& addresses) {
-  Json list = Json::array();
-  for (const PciAddress& address : addresses) list.push_back(address.ToString());
-  return list;
-}
-
 }  // namespace
 
 Json TopologyToJson(const Topology& topology) {
@@ -57,8 +51,8 @@ Json TopologyToJson(const Topology& topology) {
   }
   for (const NvlinkBoard& board : topology.boards) {
     boards.push_back({{"family", board.family},
-                      {"gpus", Addresses(board.gpus)},
-                      {"nvswitches", Addresses(board.switches)},
+                      {"gpus", AddressesToJson(board.gpus)},
+                      {"nvswitches", AddressesToJson(board.switches)},
                       {"meaning", WhatItMeans(board)}});
   }
   for (const NumaNode& node : topology.numa) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 
 namespace vfio_agent {
@@ -42,8 +43,10 @@ size_t Distance(std::string_view a, std::string_view b) {
 std::vector<std::string> Suggest(std::string_view word, const std::vector<std::string>& known) {
   std::vector<std::pair<size_t, std::string>> near;
   if (word.empty() || word.size() > kLongestWord) return {};
+  const std::string lower = absl::AsciiStrToLower(std::string(word));
   for (const std::string& candidate : known) {
-    const size_t distance = IsBeginning(word, candidate) ? 0 : Distance(word, candidate);
+    const std::string other = absl::AsciiStrToLower(candidate);
+    const size_t distance = IsBeginning(lower, other) ? 0 : Distance(lower, other);
     if (distance <= Allowed(word)) near.emplace_back(distance, candidate);
   }
   std::ranges::stable_sort(near, {}, &std::pair<size_t, std::string>::first);
@@ -52,6 +55,15 @@ std::vector<std::string> Suggest(std::string_view word, const std::vector<std::s
     if (distance == near.front().first && words.size() < kMostSuggested) words.push_back(candidate);
   }
   return words;
+}
+
+std::string EitherOf(const std::vector<std::string>& words) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const bool last = i + 1 == words.size();
+    text += (i == 0 ? "" : last ? " or " : ", ") + words[i];
+  }
+  return text;
 }
 
 std::string DidYouMean(std::string_view word, const std::vector<std::string>& known) {

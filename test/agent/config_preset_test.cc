@@ -64,12 +64,14 @@ TEST_CASE("a wrong preset, suffix, NUMA or noiommu key is told with its place", 
       Row{"{preset: nvidea}",
           "c.yaml:1:22: resources[0].preset: 'nvidea': want one of nvidia, amd, intel, rebellions, "
           "nvme, mellanox; did you mean 'nvidia'?"},
-      Row{"{preset: acme}", "nvme, mellanox"}, Row{"{preset: [amd]}", "resources[0].preset: "},
+      Row{"{preset: NVIDIA}", "did you mean 'nvidia'?"}, Row{"{preset: acme}", "nvme, mellanox"},
+      Row{"{preset: [amd]}", "resources[0].preset: "},
       Row{"{pre-set: amd}", "resources[0].pre-set: unknown key"},
       Row{"{domain: amd.com}", "a resource needs select: or preset:"},
       Row{"{preset: amd, suffix: \"_P T\"}", "resources[0].suffix: "},
-      Row{"{preset: amd, suffix: _}", "resources[0].suffix: "},
-      Row{"{preset: amd, numa: near}", "'near': want true, false or nearest"},
+      Row{"{preset: amd, suffix: _}", "resources[0].suffix: resource name 'amd.com/MODEL_': "},
+      Row{"{preset: amd, numa: near}",
+          "'near': want true, false or nearest; did you mean 'nearest'"},
       Row{"{preset: amd, noiommu: yes}", "'yes': want true or false"},
       Row{"{preset: amd}, {preset: amd}", "selects the same as resources[0]"});
   CAPTURE(row.entry);

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "absl/strings/str_format.h"
 #include "agent/config/config.h"
 #include "agent/daemon/report.h"
 #include "test/support/facts.h"
@@ -92,6 +93,49 @@ TEST_CASE("one unit instead of two is a change of the group", "[config]") {
       Changes(facts, kAll, "resources: [{select: [{vendor: \"10de\"}], sharedGroup: unit}]\n");
   REQUIRE(lines.size() == 1);
   CHECK_THAT(lines[0], Catch::Contains("change=\"other units\""));
+}
+
+// A physical function with as many VFs as are given, all of them bound.
+NodeFacts Physical(int vfs) {
+  PciDevice pf = Gpu("0000:0b:00.0", 20);
+  pf.sriov_total_vfs = Fact<int>(8);
+  std::vector<PciDevice> devices;
+  for (int i = 1; i <= vfs; ++i) {
+    const std::string address = absl::StrFormat("0000:0b:00.%d", i);
+    pf.virtfns.push_back(At(address));
+    devices.push_back(Vf(address, 20 + i, "0000:0b:00.0", "vfio-pci"));
+  }
+  devices.push_back(pf);
+  return Node(devices);
+}
+
+std::string WithVfs(const std::string& sriov) {
+  return "resources: [{name: a.b/vf, select: [{vendor: \"10de\"}], sriov: " + sriov + "}]\n";
+}
+
+TEST_CASE("another number of VFs: those that are there stay in service, and how to change it",
+          "[config]") {
+  const std::vector<std::string> lines =
+      Changes(Physical(2), WithVfs("{vfs: 2}"), WithVfs("{vfs: 4}"));
+  REQUIRE(lines.size() == 1);
+  CHECK_THAT(lines[0], Catch::Contains("group=20 members=0000:0b:00.0 "
+                                       "change=\"virtual functions stay\"") &&
+                           Catch::Contains("code=pf-has-vfs") && Catch::Contains("to have 4: ") &&
+                           Catch::Contains("stay in service, until they are released") &&
+                           !Catch::Contains("no longer served"));
+  CHECK(Changes(Physical(2), WithVfs("{vfs: 2}"), WithVfs("{}")).empty());
+  CHECK(Changes(Physical(2), WithVfs("{vfs: 3}"), WithVfs("{vfs: 4}")).empty());  // as before
+}
+
+TEST_CASE("VFs that will be made are told as that, and what is left of them", "[config]") {
+  const std::vector<std::string> made = Changes(Physical(0), kNone, WithVfs("{vfs: 4}"));
+  REQUIRE(made.size() == 1);
+  CHECK_THAT(made[0], Catch::Contains("change=\"virtual functions will be made\""));
+  const std::vector<std::string> left = Changes(Physical(1), WithVfs("{vfs: 1}"), kNone);
+  REQUIRE(left.size() == 2);
+  CHECK_THAT(left[0], Catch::Contains("change=\"virtual functions left alone\"") &&
+                          Catch::Contains("stay until `vfio-agent release`"));
+  CHECK_THAT(left[1], Catch::Contains("group=21") && Catch::Contains("no longer served"));
 }
 
 TEST_CASE("a bundle that another one joins changes in each of its groups", "[config]") {

@@ -134,8 +134,20 @@ TEST_CASE("IOMMU-06: noiommu is refused unless configured, then unsafe wherever 
   CHECK_THAT(node.Run({"list", "resources", "--config", config, "-o", "wide"}).out,
              Catch::Contains("UNSAFE"));
   CHECK_THAT(node.Run({"explain", "group:0", "--config", config}).out, Catch::Contains("UNSAFE"));
+  CHECK_THAT(node.Run({"explain", "group:0", "--config", config}).out,
+             Catch::Contains("fuser -v /dev/vfio/noiommu-0"));
   CHECK_THAT(node.Run({"status", "-o", "wide"}).out, Catch::Contains("UNSAFE"));
-  CHECK_THAT(node.Run({"doctor", "--config", config}).out, Catch::Contains("UNSAFE"));
+  CHECK_FALSE(
+      daemon.WaitForLine({"level=warn", "event=iommu_off", "UNSAFE: served"}, kLong).empty());
+  CHECK_THAT(node.Run({"kubevirt", "--config", config}).out,
+             Catch::Contains("UNSAFE, served to containers only: QEMU, and so KubeVirt, cannot") &&
+                 !Catch::Contains("deviceName"));
+  const nlohmann::json doctor = node.RunJson({"doctor", "--config", config});
+  for (const auto& check : doctor.at("checks")) {
+    CAPTURE(check.dump());
+    if (check.at("code") != "noiommu" && check.at("code") != "iommu-off") continue;
+    CHECK(check.at("state") == "warn");
+  }
 }
 
 // vfio without its groups: VFIO_GROUP=n.

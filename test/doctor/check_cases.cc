@@ -4,6 +4,17 @@
 
 namespace vfio_agent {
 
+namespace {
+
+// No IOMMU, and something is served all the same since resources[].noiommu says so.
+void ServeUnsafe(Facts& facts) {
+  facts.picture->facts.iommu = {.state = IommuState::kNoIommu, .evidence = {"noiommu mode"}};
+  facts.picture->plan.iommu = facts.picture->facts.iommu;
+  facts.picture->plan.warnings = {{.code = Code::kNoiommu, .group = 26, .text = "UNSAFE: x"}};
+}
+
+}  // namespace
+
 const std::vector<Case>& MachineCases() {
   static const std::vector<Case> cases = {
       {"virtualization", State::kFail, "neither vmx nor svm",
@@ -38,6 +49,18 @@ const std::vector<Case>& MachineCases() {
       {"IOMMU", State::kFail, "noiommu mode",
        [](Facts& f) {
          f.picture->facts.iommu = {.state = IommuState::kNoIommu, .evidence = {"noiommu mode"}};
+       }},
+      {"IOMMU", State::kWarn, "UNSAFE, served all the same", ServeUnsafe},
+      {"command line", State::kWarn, "UNSAFE, served all the same",
+       [](Facts& f) {
+         ServeUnsafe(f);
+         f.command_line = "quiet intel_iommu=off";
+       }},
+      {"firmware IOMMU", State::kWarn, "UNSAFE, served all the same",
+       [](Facts& f) {
+         ServeUnsafe(f);
+         f.firmware.iommu_units.clear();
+         f.firmware.iommu_tables = Fact<std::vector<std::string>>(std::vector<std::string>());
        }},
       {"IOMMU switches", State::kWarn, "pcie_acs_override",
        [](Facts& f) { f.picture->facts.iommu.acs_override_parameter = true; }},

@@ -128,10 +128,6 @@ void CheckPhysical(const GroupPlan& group) {
   }
 }
 
-bool IsPhysical(const GroupPlan& group) {
-  return std::ranges::count(group.members, Role::kPhysical, &Member::role) > 0;
-}
-
 void CheckUnits(const Plan& plan) {
   for (const Resource& resource : plan.resources) {
     Require(!resource.units.empty(), "a resource has units", resource.name);

@@ -103,7 +103,8 @@ TEST_CASE("a VF that the entry excludes is left alone, the others are not", "[io
   REQUIRE(plan.resources.size() == 1);
   REQUIRE(plan.resources[0].units.size() == 1);
   CHECK(plan.resources[0].units[0].id == kVf2);
-  CHECK(GroupOf(plan, 21).verdict == Verdict::kUnselected);
+  CHECK(GroupOf(plan, 21).verdict == Verdict::kRefused);
+  CHECK(GroupOf(plan, 21).actions.empty());
 }
 
 TEST_CASE("a VF goes by what its physical function is selected for first", "[iommu]") {
@@ -124,7 +125,8 @@ TEST_CASE("a number that is not 0 is not changed", "[iommu]") {
   const Plan plan = PlanVfsOf(WithVfsMade(), 3);
   CHECK(FirstRefusal(plan) ==
         "pf-has-vfs 0000:0b:00.0: 0000:0b:00.0 (10de:2330, driver nvidia) has 2 virtual functions "
-        "enabled, and sriov.vfs is 3");
+        "enabled, and sriov.vfs is 3: the number is changed from 0 only, and those that are there "
+        "stay in service");
   CHECK(GroupOf(plan, 20).actions.empty());
   CHECK(GroupOf(plan, 21).verdict == Verdict::kBind);  // what is there serves all the same
 }

@@ -159,7 +159,8 @@ std::string GuessIommu(const YAML::Node& host, const Machine& machine) {
     if (first_vendor == 0) first_vendor = device.vendor;
     if (device.group && !Given(host["iommu_active"])) active = true;
   }
-  if (!active) return "none";
+  // "iommu_active: null" of a recording: its source does not say.
+  if (!active) return host["iommu_active"] && host["iommu_active"].IsNull() ? "unknown" : "none";
   if (Text(host["arch"]).starts_with("aarch64")) return "arm-smmu";
   return first_vendor == 0x1022 ? "amd" : "intel";
 }
@@ -171,6 +172,7 @@ void ReadHost(const YAML::Node& host, Machine& machine) {
   machine.command_line = Text(host["cmdline"], "BOOT_IMAGE=/boot/vmlinuz root=/dev/vda1 ro quiet");
   if (!host["cmdline"] && machine.iommu == "intel") machine.command_line += " intel_iommu=on";
   machine.noiommu = Text(host["noiommu"]);
+  machine.virtual_machine = Text(host["virtualisation"], "none") != "none";
   machine.vfio_pci = Text(host["vfio_pci"], machine.vfio_pci);
   const std::string cdevs = Text(host["cdevs"], "sysfs");
   if (cdevs != "none" && cdevs != "sysfs" && cdevs != "full") {

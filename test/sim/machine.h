@@ -107,7 +107,8 @@ struct Machine {
   std::string name;
   std::string release = "6.1.0-44-amd64";
   std::string command_line;
-  std::string iommu;                // "intel", "amd", "arm-smmu", "virtio", "none"
+  std::string iommu;  // "intel", "amd", "arm-smmu", "virtio", "none", "unknown"
+  bool virtual_machine = false;
   std::string noiommu;              // "Y", "N", or empty where the kernel lacks the parameter
   std::string vfio_pci = "loaded";  // "loaded", "builtin", "installed" (loadable), "missing"
   Cdevs cdevs = Cdevs::kSysfsOnly;

@@ -16,9 +16,12 @@ constexpr char kBootId[] = "7d1c4a52-0000-4000-8000-000000000001";
 
 void Kernel::ShowNode() {
   for (const char* directory :
-       {"sys/bus/pci/devices", "sys/bus/pci/drivers", "sys/kernel/iommu_groups", "sys/class/iommu",
-        "sys/module", "dev", "proc", "lib/modules"}) {
+       {"sys/bus/pci/devices", "sys/bus/pci/drivers", "sys/module", "dev", "proc", "lib/modules"}) {
     vfs_.Directory(directory);
+  }
+  if (machine_.iommu != "unknown") {
+    vfs_.Directory("sys/kernel/iommu_groups");
+    vfs_.Directory("sys/class/iommu");
   }
   ShowBus();
   ShowIommu();
@@ -87,6 +90,10 @@ void Kernel::ShowProc() {
             "proc /proc proc rw,nosuid,nodev,noexec,relatime 0 0\n"
             "udev /dev devtmpfs rw,nosuid,relatime,size=8000000k,mode=755 0 0\n"
             "/dev/vda1 / ext4 rw,relatime 0 0\n");
+  if (machine_.virtual_machine) {
+    vfs_.Text("proc/cpuinfo",
+              "processor\t: 0\nvendor_id\t: GenuineIntel\nflags\t\t: fpu vmx hypervisor\n");
+  }
   vfs_.Text("proc/iomem", "00000000-00000fff : Reserved\n");
 }
 

@@ -127,6 +127,30 @@ TEST_CASE("where the devices themselves cannot be seen the state is unknown", "[
   CHECK(ReadIommuFacts(fake.Open(), 0, 0).state == IommuState::kUnknown);
 }
 
+TEST_CASE("a tree without the kernel's own places for groups and IOMMUs does not say off",
+          "[sysfs]") {
+  FakeTree fake;
+  fake.Remove("sys/kernel/iommu_groups").Write("proc/cmdline", "intel_iommu=off\n");
+  const IommuFacts facts = ReadIommuFacts(fake.Open(), 0, 0);
+  CHECK(facts.state == IommuState::kUnknown);
+  CHECK(Says(facts, "neither /sys/kernel/iommu_groups nor /sys/class/iommu is there"));
+  CHECK(ReadIommuFacts(fake.Open(), 1, 0).state == IommuState::kOn);
+  fake.Write("sys/class/iommu/.keep", "");
+  CHECK(ReadIommuFacts(fake.Open(), 0, 0).state == IommuState::kOff);
+}
+
+TEST_CASE("under a hypervisor the evidence names it, and not the firmware", "[sysfs]") {
+  FakeTree fake;
+  fake.Write("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vmx\n");
+  CHECK_FALSE(ReadIommuFacts(fake.Open(), 0, 0).is_guest);
+  fake.Write("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vmx hypervisor\n");
+  const IommuFacts facts = ReadIommuFacts(fake.Open(), 0, 0);
+  CHECK(facts.is_guest);
+  CHECK(Says(facts, "this node is a virtual machine"));
+  CHECK_FALSE(Says(facts, "firmware"));
+  CHECK_FALSE(ReadIommuFacts(fake.Open(), 1, 0).is_guest);  // not asked where one is on
+}
+
 TEST_CASE("the ACS override parameter is noticed", "[sysfs]") {
   FakeTree fake;
   fake.Write("proc/cmdline", "quiet pcie_acs_override=downstream,multifunction\n");

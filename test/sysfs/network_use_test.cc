@@ -100,6 +100,20 @@ TEST_CASE("an interface that is up is a use where the host's network cannot be s
   CHECK(down.Uses(kNic).empty());
 }
 
+TEST_CASE("an interface whose flags cannot be read counts as used, and says that it is unknown",
+          "[sysfs]") {
+  const std::string unknown =
+      "network: carries eth0, which may be up: its state is unknown, its flags cannot be read";
+  for (const char* flags : {"", "up", "0xzz", "0x"}) {
+    CAPTURE(flags);
+    CHECK(Nic(flags).Uses(kNic) == unknown);
+    CHECK(Nic(flags).Route(kRoute).Uses(kNic) == unknown);
+  }
+  Nic nic;
+  nic.Remove(nic.Real(kNic) + "/net/eth0/flags");
+  CHECK(nic.Uses(kNic) == unknown);
+}
+
 TEST_CASE("a table that cannot be read is not an empty one", "[sysfs]") {
   Nic nic;
   nic.Remove("proc/1/net/if_inet6").Write("proc/1/net/if_inet6/x", "");

@@ -65,7 +65,9 @@ runAsUser: 0
 readOnlyRootFilesystem: true
 {{- else -}}
 privileged: false
-# Writing driver_override, unbind and drivers_probe needs uid 0 and no capability.
+# Writing driver_override, unbind and drivers_probe needs uid 0 and no capability; so do the
+# d3cold_allowed of each device, sriov_numvfs and sriov_drivers_autoprobe (SR-IOV), and create
+# and remove of mediated devices.
 runAsUser: 0
 readOnlyRootFilesystem: true
 allowPrivilegeEscalation: false
