@@ -13,7 +13,21 @@
 namespace vfio_agent {
 
 void Agent::Say(Event event) {
+  cluster_.Saw(event);
   if (const std::optional<Event> line = lines_.Admit(std::move(event), MonotonicNow())) Log(*line);
+}
+
+void Agent::Tell() {
+  SayNotes();
+  book_.ApiStands(cluster_.Status());
+  for (const Event& event : lines_.Due(MonotonicNow())) Log(event);
+  book_.Turned({.kubelet = plugins_->kubelet_up(),
+                .all_registered = plugins_->AllRegistered(),
+                .plugins = plugins_->Status(),
+                .underway = jobs_.Underway(),
+                .limit = LoopLimit(session_.settings().resync)},
+               MonotonicNow());
+  TellCluster();
 }
 
 void Agent::Publish(const Picture& picture, const std::vector<std::string>& notes) {
@@ -29,7 +43,9 @@ void Agent::Publish(const Picture& picture, const std::vector<std::string>& note
   offers_ = std::move(offers);
   WriteCdi(offers_);
   plugins_->Set(offers_);
-  TellNfd(settings.nfd_dir, MakeNfdLabels(picture.plan.iommu, offers_));
+  const NfdLabels labels = MakeNfdLabels(picture.plan.iommu, offers_);
+  labels_ = labels.text;
+  TellNfd(settings.nfd_dir, labels);
   retries_.See(picture.plan);
   book_.Pictured(picture, offers_);
   work_ = PlanWork(picture, session_.OpenJournal().boot_id());

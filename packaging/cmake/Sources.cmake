@@ -28,6 +28,8 @@ vfio_agent_descriptors(vfio_agent_deviceplugin FILES health.proto reflection.pro
 vfio_agent_library(agent
   SOURCES command_line.cc command_table.cc common_options.cc files.cc json.cc log.cc pci_class.cc
           session.cc session_reload.cc table.cc terminal.cc yaml_dump.cc
+          cluster/checkpoint_pods.cc cluster/event_series.cc cluster/node_events.cc
+          cluster/node_labels.cc cluster/ready_condition.cc cluster/waiting_pods.cc
           commands/bind.cc commands/common.cc commands/config.cc commands/doctor.cc
           commands/explain.cc commands/health.cc commands/kubevirt.cc commands/list.cc
           commands/plan.cc commands/release.cc commands/run.cc commands/snapshot.cc
@@ -36,7 +38,7 @@ vfio_agent_library(agent
           config/config_resources.cc config/config_watch.cc config/listen_address.cc
           config/settings.cc config/yaml.cc
           daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/agent_reload.cc
-          daemon/answers.cc daemon/config_report.cc daemon/counts.cc daemon/daemon_lock.cc
+          daemon/agent_cluster.cc daemon/answers.cc daemon/cluster_teller.cc daemon/config_report.cc daemon/counts.cc daemon/daemon_lock.cc
           daemon/event.cc daemon/job_report.cc daemon/log_limit.cc daemon/loop.cc
           daemon/outlets.cc daemon/plan_change.cc daemon/plugin_report.cc
           daemon/privileges_report.cc daemon/report.cc daemon/retries.cc daemon/signals.cc
