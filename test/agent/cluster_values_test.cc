@@ -1,10 +1,15 @@
 // Labels of the Node, and whose pod something is about.
-#include <catch2/catch.hpp>
+#include <sys/utsname.h>
 
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "agent/cluster/checkpoint_pods.h"
 #include "agent/cluster/node_labels.h"
 #include "agent/cluster/waiting_pods.h"
+#include "agent/daemon/cluster_teller.h"
 
 namespace vfio_agent {
 namespace {
@@ -19,6 +24,19 @@ TEST_CASE("the Node's labels are those of the file for NFD; a value that is none
         NodeLabels{{"vfio-agent/iommu", "intel"}, {"vfio-agent/T4.units", "8"}});
   CHECK(NodeLabelsOf("vfio-agent/a=-x\nvfio-agent/b=x y\nvfio-agent/c=" + std::string(64, 'x') +
                      "\nno line\nvfio-agent/d=\n") == NodeLabels{{"vfio-agent/d", ""}});
+}
+
+TEST_CASE("this node's name is the setting, else NODE_NAME, else the host's", "[cluster-values]") {
+  ::setenv("NODE_NAME", "from-env", 1);  // NOLINT(concurrency-mt-unsafe)
+  CHECK(*NodeNameOf({.api_node_name = "gpu-7"}) == "gpu-7");
+  CHECK(*NodeNameOf({}) == "from-env");
+  ::setenv("NODE_NAME", "../x", 1);  // NOLINT(concurrency-mt-unsafe)
+  CHECK(absl::IsNotFound(NodeNameOf({}).status()));
+  ::unsetenv("NODE_NAME");  // NOLINT(concurrency-mt-unsafe)
+  struct utsname host = {};
+  REQUIRE(::uname(&host) == 0);
+  const std::string name = absl::AsciiStrToLower(host.nodename);
+  CHECK((NodeNameOf({}).ok() ? *NodeNameOf({}) == name : !IsNodeName(name)));
 }
 
 std::string Entry(const char* pod, const char* ids, const char* resource = kT4) {
