@@ -1,6 +1,7 @@
 #include "agent/cluster/ready_condition.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <vector>
 
@@ -157,6 +158,12 @@ NodeCondition PassthroughReady(const AgentStatus& status, const ReadyContext& co
        served.unregistered.empty() ? "" : "not registered: " + List(served.unregistered, "; "),
        sick == 0 ? "" : absl::StrFormat("%d units cannot be given now", sick),
        Refused(*status.node)});
+}
+
+bool MayPass(const NodeCondition& condition) {
+  constexpr std::array<std::string_view, 4> kPassing = {"Starting", "Binding", "KubeletDown",
+                                                        "NotRegistered"};
+  return std::ranges::count(kPassing, condition.reason) > 0;
 }
 
 NodeCondition PassthroughEnded() {

@@ -23,6 +23,9 @@ struct ReadyContext {
 // The message is for people, and the same as long as nothing changes that they would want to know.
 NodeCondition PassthroughReady(const AgentStatus& status, const ReadyContext& context);
 
+// True for what is mostly over in a moment: a start, a bind, a kubelet that restarts.
+bool MayPass(const NodeCondition& condition);
+
 // How the last words of an agent that ends are put.
 NodeCondition PassthroughEnded();
 

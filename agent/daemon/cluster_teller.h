@@ -30,7 +30,7 @@ class ClusterTeller {
   using Clocks = EventSeries::Clocks;
 
   // `wake` is called from any thread when Take…() has something, until End() has returned. Without
-  // a token there is nothing to say about it, unless somebody has named a server: a node of no
+  // a token and a server that somebody has named there is nothing to say about it: a node of no
   // cluster is one too. `is_host`: false for another root, whose node is told of only to a server
   // that is named.
   void Start(const Settings& settings, bool is_host, std::function<void()> wake);
@@ -62,6 +62,7 @@ class ClusterTeller {
   void End(const Settings& settings, bool released, absl::Duration limit);
 
  private:
+  bool IsDoubtful(const NodeCondition& condition, absl::Time now);
   void Want(WantedNode wanted, absl::Time now);
 
   std::string node_;
@@ -72,6 +73,7 @@ class ClusterTeller {
   std::optional<WantedNode> wanted_;  // told
   std::optional<WantedNode> next_;    // to be told at want_at_
   absl::Time want_at_ = absl::InfinitePast();
+  absl::Time doubt_until_ = absl::InfinitePast();  // InfinitePast: there is none
 };
 
 }  // namespace vfio_agent

@@ -86,12 +86,18 @@ TEST_CASE("the Node is ready once its units are registered, and not while the ku
 
   SECTION("a daemon that ends says so, and leaves the labels") {
     daemon.Signal(SIGTERM);
-    CHECK(daemon.WaitForEnd(absl::Seconds(2)) == 0);
+    CHECK(daemon.WaitForEnd(absl::Seconds(3)) == 0);
     CHECK(cluster.Condition().at("status") == "Unknown");
     CHECK(cluster.Condition().at("reason") == "AgentStopped");
     CHECK(cluster.Label("vfio-agent/passthrough.ready") == "true");
   }
-  SECTION("a kubelet that goes away") {
+  SECTION("a kubelet that comes back at once makes no other condition, one that stays away does") {
+    const Json before = cluster.Condition();
+    kubelet->Stop();
+    REQUIRE_FALSE(daemon.WaitForLine({"event=list_closed"}, kLong).empty());
+    REQUIRE(kubelet->Start().ok());
+    REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
+    CHECK(cluster.Condition().at("lastTransitionTime") == before.at("lastTransitionTime"));
     kubelet.reset();
     CHECK(cluster.WaitForCondition("False", "KubeletDown"));
   }

@@ -132,6 +132,19 @@ TEST_CASE("in mode container, and while the mode is switched, nothing is ready",
   CHECK_CONDITION(setup.Condition({.mode_state = "ready"}), "True", "Serving");
 }
 
+TEST_CASE("what is mostly over in a moment is known as that", "[ready]") {
+  Setup setup;
+  CHECK_FALSE(MayPass(setup.Condition()));
+  CHECK_FALSE(MayPass(setup.Condition({.mode = "container"})));
+  setup.status.plugins[0].registered = false;
+  CHECK(MayPass(setup.Condition()));
+  setup.status.kubelet = false;
+  CHECK(MayPass(setup.Condition()));
+  setup.status.picture = {};
+  CHECK(MayPass(setup.Condition()));
+  CHECK_FALSE(MayPass(PassthroughEnded()));
+}
+
 TEST_CASE("the message is one bounded line, whatever a device is called", "[ready]") {
   Setup setup;
   for (UnitStatus& unit : setup.node.resources[0].units) {
