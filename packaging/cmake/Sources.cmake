@@ -28,6 +28,11 @@ vfio_agent_descriptors(vfio_agent_deviceplugin FILES health.proto reflection.pro
 vfio_agent_library(agent
   SOURCES command_line.cc command_table.cc common_options.cc files.cc json.cc log.cc pci_class.cc
           session.cc session_reload.cc table.cc terminal.cc yaml_dump.cc
+          cluster/api_answer.cc cluster/api_client.cc cluster/api_json.cc cluster/cluster.cc
+          cluster/cluster_worker.cc cluster/credentials.cc cluster/curl_library.cc
+          cluster/event_document.cc cluster/event_queue.cc cluster/node_document.cc
+          cluster/node_writer.cc cluster/notes.cc cluster/object_watch.cc cluster/retry.cc
+          cluster/transport.cc
           commands/bind.cc commands/common.cc commands/config.cc commands/doctor.cc
           commands/explain.cc commands/health.cc commands/kubevirt.cc commands/list.cc
           commands/plan.cc commands/release.cc commands/run.cc commands/snapshot.cc
