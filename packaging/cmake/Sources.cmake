@@ -30,6 +30,11 @@ vfio_agent_library(agent
           session.cc session_reload.cc table.cc terminal.cc yaml_dump.cc
           cluster/checkpoint_pods.cc cluster/event_series.cc cluster/node_events.cc
           cluster/node_labels.cc cluster/ready_condition.cc cluster/waiting_pods.cc
+          cluster/api_answer.cc cluster/api_client.cc cluster/api_json.cc cluster/cluster.cc
+          cluster/cluster_worker.cc cluster/credentials.cc cluster/curl_library.cc
+          cluster/event_document.cc cluster/event_queue.cc cluster/node_document.cc
+          cluster/node_writer.cc cluster/notes.cc cluster/object_watch.cc cluster/retry.cc
+          cluster/transport.cc
           commands/bind.cc commands/common.cc commands/config.cc commands/doctor.cc
           commands/explain.cc commands/health.cc commands/kubevirt.cc commands/list.cc
           commands/plan.cc commands/release.cc commands/run.cc commands/snapshot.cc
