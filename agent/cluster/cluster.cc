@@ -57,6 +57,7 @@ absl::Time Cluster::Shared::TakeOrders(ClusterWorker& worker) {
   if (wanted) worker.Want(*std::exchange(wanted, std::nullopt));
   worker.Post(std::exchange(events, {}));
   if (!stopping) return absl::InfiniteFuture();
+  worker.Hurry();
   return worker.IsDone(stop_at) ? absl::InfinitePast() : stop_at;
 }
 

@@ -29,6 +29,8 @@ class ClusterWorker {
   // Starts what is due and works until something has happened, at most until `limit` (steady).
   void Turn(absl::Time limit);
 
+  // The end is near: what was written a moment ago is written anew without a pause.
+  void Hurry() { writer_.Hurry(); }
   // Nothing is left to be sent that could be before `limit`.
   bool IsDone(absl::Time limit) const;
 

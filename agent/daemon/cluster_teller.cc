@@ -19,9 +19,6 @@
 namespace vfio_agent {
 namespace {
 
-// A node that has just changed goes on changing for a moment, and each write reaches everybody who
-// watches nodes.
-constexpr absl::Duration kBetweenWants = absl::Seconds(1);
 // Without it each start of an agent or a kubelet would be a transition of the condition, for which
 // people have alerts.
 constexpr absl::Duration kDoubt = absl::Seconds(10);
@@ -114,18 +111,6 @@ bool ClusterTeller::IsDoubtful(const NodeCondition& condition, absl::Time now) {
   return now < doubt_until_;
 }
 
-void ClusterTeller::Want(WantedNode wanted, absl::Time now) {
-  if (wanted_ == wanted) {
-    next_.reset();  // it went back in time
-    return;
-  }
-  next_ = std::move(wanted);
-  if (now < want_at_) return;
-  want_at_ = now + kBetweenWants;
-  wanted_ = std::exchange(next_, std::nullopt);
-  cluster_->Want(*wanted_);
-}
-
 void ClusterTeller::Tell(const Settings& settings, const Said& said) {
   if (!on()) return;
   const Clocks now = Now();
@@ -136,7 +121,8 @@ void ClusterTeller::Tell(const Settings& settings, const Said& said) {
     WantedNode wanted{.labels = said.labels};
     if (settings.api_condition && doubtful) wanted.condition = wanted_->condition;
     if (settings.api_condition && !doubtful) wanted.condition = std::move(condition);
-    Want(std::move(wanted), now.steady);
+    if (wanted_ != wanted) cluster_->Want(wanted);
+    wanted_ = std::move(wanted);
   }
   std::vector<ClusterEvent> events = series_.Due(now);
   if (settings.api_events && !events.empty()) cluster_->Post(std::move(events));
@@ -144,9 +130,8 @@ void ClusterTeller::Tell(const Settings& settings, const Said& said) {
 
 absl::Time ClusterTeller::due() const {
   if (!on()) return absl::InfiniteFuture();
-  const absl::Time want = next_ ? want_at_ : absl::InfiniteFuture();
   const bool doubt = doubt_until_ > MonotonicNow();
-  return std::min({series_.due(), want, doubt ? doubt_until_ : absl::InfiniteFuture()});
+  return std::min(series_.due(), doubt ? doubt_until_ : absl::InfiniteFuture());
 }
 
 std::vector<std::string> ClusterTeller::TakeNotes() {

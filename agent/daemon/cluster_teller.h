@@ -63,16 +63,13 @@ class ClusterTeller {
 
  private:
   bool IsDoubtful(const NodeCondition& condition, absl::Time now);
-  void Want(WantedNode wanted, absl::Time now);
 
   std::string node_;
   std::unique_ptr<Cluster> cluster_;
   std::vector<std::string> notes_;
   EventSeries series_{""};
   WaitingPods waiting_;
-  std::optional<WantedNode> wanted_;  // told
-  std::optional<WantedNode> next_;    // to be told at want_at_
-  absl::Time want_at_ = absl::InfinitePast();
+  std::optional<WantedNode> wanted_;  // by the cluster's thread, which writes once a second at most
   absl::Time doubt_until_ = absl::InfinitePast();  // InfinitePast: there is none
 };
 

@@ -24,7 +24,7 @@ host: {iommu_active: true, iommu: intel}
 devices:
 - {address: "0000:00:01.0", vendor: "8086", device: "0c01", class: "0x060400", driver: pcieport, iommu_group: 1}
 - {address: "0000:01:00.0", vendor: "10de", device: "1187", class: "0x030000", driver: nvidia, iommu_group: 1, parent: "0000:00:01.0"}
-- {address: "0000:01:00.1", vendor: "8086", device: "2922", class: "0x010601", driver: ahci, iommu_group: 1, parent: "0000:00:01.0"}
+- {address: "0000:01:01.0", vendor: "8086", device: "2922", class: "0x010601", driver: ahci, iommu_group: 1, parent: "0000:00:01.0"}
 )";
 
 class Cluster7 {
@@ -138,7 +138,7 @@ TEST_CASE(
   CHECK(events[0].at("regarding").at("name") == "gpu-7");
   CHECK_FALSE(events[0].contains("series"));
   CHECK_THAT(events[0].at("note").get<std::string>(), Catch::Contains("group 1 (") &&
-                                                          Catch::Contains("0000:01:00.1") &&
+                                                          Catch::Contains("0000:01:01.0") &&
                                                           Catch::Contains("Remedy: "));
 }
 
@@ -158,7 +158,7 @@ TEST_CASE(
   CHECK(events.size() == 1);
   CHECK(events[0].at("series").at("count").get<int>() >= 2);
   CHECK_THAT(events[0].at("note").get<std::string>(),
-             Catch::Contains("0000:1b:00.0") && Catch::Contains("EINVAL") &&
+             Catch::Contains("0000:1b:00.0") && Catch::Contains("did not take") &&
                  Catch::Contains("try by hand: ") && Catch::Contains("Remedy: "));
   CHECK(daemon.CountLines({"event=bind_failed"}) == 1);
 }
