@@ -35,7 +35,7 @@ ApiClient::Options ClientOptions(const ClusterOptions& options, const std::strin
           .answer = options.times.answer};
 }
 
-std::string Selector(const std::string& node) {
+std::string SelectorOf(const std::string& node) {
   return absl::StrFormat("fieldSelector=metadata.name%%3D%s", node);
 }
 
@@ -78,12 +78,12 @@ void ClusterWorker::StartWatching(Moment now) {
   if (watch_.due() > now.steady) return;
   watch_.OnSent(now.steady);
   if (watch_.wants() == ObjectWatch::Wants::kList) {
-    client_.List(kNodes, Selector(options_.node_name),
+    client_.List(kNodes, SelectorOf(options_.node_name),
                  [this](const ApiAnswer& answer) { OnList(answer); });
     return;
   }
   watching_ = client_.Watch(
-      kNodes, Selector(options_.node_name), watch_.version(), options_.times.watch,
+      kNodes, SelectorOf(options_.node_name), watch_.version(), options_.times.watch,
       [this](std::string_view line) { OnLine(line); },
       [this](const ApiAnswer& answer) { OnWatchEnd(answer); });
 }
@@ -113,7 +113,7 @@ void ClusterWorker::OnWatchEnd(const ApiAnswer& answer) {
 
 void ClusterWorker::TakeNews() {
   for (const WatchNews& news : watch_.TakeNews()) {
-    std::optional<NodeFacts> node;
+    std::optional<ApiNode> node;
     bool ours = news.kind == WatchNews::Kind::kAll;
     for (const ApiJson& object : news.objects) {
       if (TextAt(object, {"metadata", "name"}) != options_.node_name) continue;
@@ -124,7 +124,7 @@ void ClusterWorker::TakeNews() {
   }
 }
 
-void ClusterWorker::NodeIs(std::optional<NodeFacts> node) {
+void ClusterWorker::NodeIs(std::optional<ApiNode> node) {
   const SeenNode seen = node ? SeenNode{node->uid, node->labels} : SeenNode{};
   events_.NodeIs(seen.uid);
   writer_.Saw(node);
