@@ -71,13 +71,7 @@ void ClusterWorker::Account(const absl::Status& status, Moment now) {
   notes_.Hear("watch this Node", kWatchRule, watch_.status(), now.steady);
   notes_.Hear("write to this Node", kWriteRule, writer_.status(), now.steady);
   notes_.Hear("post events", kPostRule, events_.status(), now.steady);
-  if (writer_.rewrites() >= kRewritesToTell) {
-    notes_.Hear(
-        "keep what is ours on this Node", "",
-        absl::AbortedError("somebody else changes the condition or the labels vfio-agent/... "
-                           "(`kubectl get node -o yaml --show-managed-fields` says who)"),
-        now.steady);
-  }
+  if (writer_.rewrites() >= kRewritesToTell) notes_.Contested();
 }
 
 void ClusterWorker::StartWatching(Moment now) {

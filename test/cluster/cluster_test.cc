@@ -136,7 +136,7 @@ TEST_CASE("somebody who insists is told of, and costs ever fewer requests") {
     if (stand.ConditionField("status") == "True") {
       stand.server().Merge(kNodePath, ConditionPatch("False"));
     }
-    return stand.Notes().find("somebody else changes the condition") != std::string::npos;
+    return stand.Notes().find("somebody else changes this Node's condition") != std::string::npos;
   }));
 }
 

@@ -151,8 +151,8 @@ TEST_CASE("an answer of 410 means a new list") {
   ClusterStand stand;
   stand.server().Add({.watch = true, .code = 410});
   stand.Start();
+  CHECK(stand.WaitFor([&] { return stand.cluster().Status().requests[{"list", "200"}] == 2; }));
   CHECK(Follows(stand, "1"));
-  CHECK(stand.cluster().Status().requests.at({"list", "200"}) == 2);
 }
 
 TEST_CASE("garbage in a watch means a new list") {
