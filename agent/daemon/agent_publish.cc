@@ -7,7 +7,6 @@
 #include "agent/daemon/agent.h"
 #include "agent/daemon/report.h"
 #include "agent/log.h"
-#include "agent/work/work.h"
 #include "sysfs/clock.h"
 
 namespace vfio_agent {
@@ -43,12 +42,11 @@ void Agent::Publish(const Picture& picture, const std::vector<std::string>& note
   offers_ = std::move(offers);
   WriteCdi(offers_);
   plugins_->Set(offers_);
-  const NfdLabels labels = MakeNfdLabels(picture.plan.iommu, offers_);
+  const NfdLabels labels = MakeNfdLabels(picture.plan.iommu, offers_, ModeLabels(mode_.Status()));
   labels_ = labels.text;
   TellNfd(settings.nfd_dir, labels);
-  retries_.See(picture.plan);
+  retries_.See(picture.plan, work_);
   book_.Pictured(picture, offers_);
-  work_ = PlanWork(picture, session_.OpenJournal().boot_id());
   LookAgain(picture);
   // A picture is made of many small pieces: give them back.
   ::malloc_trim(0);

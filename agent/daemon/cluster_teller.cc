@@ -114,7 +114,7 @@ bool ClusterTeller::IsDoubtful(const NodeCondition& condition, absl::Time now) {
 void ClusterTeller::Tell(const Settings& settings, const Said& said) {
   if (!on()) return;
   const Clocks now = Now();
-  NodeCondition condition = PassthroughReady(said.status, said.ready);
+  NodeCondition condition = PassthroughReady(said.status);
   const bool doubtful = IsDoubtful(condition, now.steady);
   // What the agent before this one has said stays until this one knows better.
   if (!doubtful || wanted_) {

@@ -44,7 +44,6 @@ class ClusterTeller {
 
   struct Said {
     const AgentStatus& status;
-    ReadyContext ready;
     std::map<std::string, std::string> labels;
   };
   // At the end of each turn.
