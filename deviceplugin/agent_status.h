@@ -101,6 +101,33 @@ struct TimesStatus {
   bool operator==(const TimesStatus&) const = default;
 };
 
+// Which of the node's modes is in force, and which it is on its way to.
+struct ModeStatus {
+  std::string mode;    // "vm-passthrough"; empty: not known yet
+  std::string target;  // the same where it is on no way
+  std::string state;   // "switching", "ready", "blocked"
+  std::string reason;  // what it waits for
+  std::string label;   // of the node, which decides; empty: the configuration does
+  bool operator==(const ModeStatus&) const = default;
+};
+
+// How the agent stands with the cluster's API server. Times are of the wall clock, to the
+// millisecond.
+struct ApiStatus {
+  std::string server;  // empty: the agent goes without
+  std::string node;    // the Node's name there
+  bool connected = false;
+  bool written = false;  // condition and labels stand there as they are wanted
+  std::string last_error;
+  absl::Time last_error_at = absl::UnixEpoch();  // the epoch: never
+  absl::Time last_success = absl::UnixEpoch();
+  std::map<std::pair<std::string, std::string>, uint64_t> requests;  // by verb and result
+  uint64_t events_posted = 0;
+  uint64_t events_dropped = 0;
+  uint64_t events_waiting = 0;
+  bool operator==(const ApiStatus&) const = default;
+};
+
 struct AgentStatus {
   std::string version;
   int pid = 0;
@@ -117,6 +144,8 @@ struct AgentStatus {
   PictureStatus picture;
   std::vector<CountStatus> counts;
   std::vector<TimesStatus> times;
+  ModeStatus mode;
+  ApiStatus api;
   // Of `node` the identity is compared: pictures that say the same are two all the same.
   bool operator==(const AgentStatus&) const = default;
 };

@@ -25,7 +25,7 @@ endforeach()
 foreach(one "pci/pci.h|sysfs/config_space.cc" "libudev.h|sysfs/uevents.cc"
             "libkmod.h|sysfs/module_loader.cc" "spdlog/|agent/log.cc" "CLI/|agent/command_line.cc"
             "archive.h|agent/snapshot/(un)?pack.cc" "archive_entry.h|agent/snapshot/(un)?pack.cc"
-            "civetweb.h|agent/outlets/metrics_http.cc" "prometheus/|agent/outlets/metrics[_a-z]*.[hc]*")
+            "curl/|agent/cluster/curl_library.h" "civetweb.h|agent/outlets/metrics_http.cc" "prometheus/|agent/outlets/metrics[_a-z]*.[hc]*")
   string(REPLACE "|" ";" pair "${one}")
   list(GET pair 0 header)
   list(GET pair 1 owner)

@@ -14,6 +14,8 @@ namespace vfio_agent {
 namespace {
 
 constexpr absl::Duration kShutdown = absl::Seconds(1);
+// For what the cluster is still to be told: both together within two seconds.
+constexpr absl::Duration kLastWords = absl::Milliseconds(500);
 // How often an agent that waits looks whether the one before it has gone.
 constexpr absl::Duration kLockPoll = absl::Milliseconds(200);
 // How long a kubelet that has just started may not know all of its pods.
@@ -38,7 +40,8 @@ Agent::Agent(Session& session)
       answers_file_(session.settings().state_dir),
       outlets_(book_, [this] { loop_.Wake(); }),
       retries_(static_cast<unsigned>(::getpid())),
-      config_watch_(session.invocation().config_file, session.config().fingerprint) {}
+      config_watch_(session.invocation().config_file, session.config().fingerprint),
+      mode_(session.settings().state_dir, session.config().mode) {}
 
 // True once this is the only agent of the node; false where it was told to end before.
 bool Agent::TakeNode() {
@@ -61,6 +64,7 @@ bool Agent::TakeNode() {
 }
 
 absl::Status Agent::Open() {
+  OpenMode();
   absl::StatusOr<Answers> answers = answers_file_.Read();
   if (!answers.ok()) Say(Note(Message(answers.status())));
   ledger_ = std::make_unique<Ledger>(answers.ok() ? *std::move(answers) : Answers());
@@ -71,6 +75,7 @@ absl::Status Agent::Open() {
                                                  .ledger = ledger_.get()},
                                 [this] { loop_.Wake(); });
   outlets_.Open(session_.settings());
+  OpenCluster();
   loop_.Watch(jobs_.fd(), [] {});  // Turn() polls the jobs
   loop_.Watch(plugins_->watch_fd(), [this] { plugins_->OnWatch(); });
   loop_.Watch(config_watch_.fd(), [this] { config_watch_.Drain(MonotonicNow()); });
@@ -115,7 +120,9 @@ int Agent::Run() {
 }
 
 void Agent::End() {
+  const bool released = session_.settings().on_exit == OnExit::kRelease && exit_code_ == kExitDone;
   plugins_->Shutdown(kShutdown);
+  cluster_.End(session_.settings(), released, kLastWords);
   session_.Remember(ledger_->Grants(), PartsOf(ledger_->answers()));
   if (session_.settings().on_exit != OnExit::kRelease) return;
   FinishJobs();
@@ -136,12 +143,13 @@ void Agent::OnSignal() {
 }
 
 absl::Time Agent::Deadline() const {
-  const absl::Time next =
-      std::min({jobs_.NextDeadline(), plugins_->NextDeadline(),
-                pictures_.Next(session_.settings().resync), config_watch_.due(), lines_.due()});
+  const absl::Time next = std::min({jobs_.NextDeadline(), plugins_->NextDeadline(),
+                                    pictures_.Next(session_.settings().resync), config_watch_.due(),
+                                    lines_.due(), cluster_.due()});
   // A new picture will tell anew what is to be tried again.
   return pictures_.asked() ? next
-                           : std::min({next, NextRetry(), look_again_, tenants_.due(), nfd_.due()});
+                           : std::min({next, NextRetry(), look_again_, tenants_.due(), nfd_.due(),
+                                       mode_.decision().next});
 }
 
 void Agent::Turn() {
@@ -153,8 +161,10 @@ void Agent::Turn() {
   if (look_again_ <= now) Ask("again");
   if (tenants_.due() <= now) Ask("pods");
   if (nfd_.due() <= now) Ask("nfd");
+  if (mode_.decision().next <= now) Ask("mode");
   if (pictures_.Next(session_.settings().resync) <= now) Reconcile(now);
   now = MonotonicNow();  // reading took a while, which is not to count against a job's deadline
+  KeepMode(now);
   StartJobs(now);
   StepPlugins(now);
   KeepAnswers(now);
@@ -169,17 +179,6 @@ void Agent::Ask(const char* trigger) {
 
 void Agent::SayNotes() {
   for (const std::string& note : outlets_.TakeNotes()) Say(Note(note));
-}
-
-void Agent::Tell() {
-  SayNotes();
-  for (const Event& event : lines_.Due(MonotonicNow())) Log(event);
-  book_.Turned({.kubelet = plugins_->kubelet_up(),
-                .all_registered = plugins_->AllRegistered(),
-                .plugins = plugins_->Status(),
-                .underway = jobs_.Underway(),
-                .limit = LoopLimit(session_.settings().resync)},
-               MonotonicNow());
 }
 
 // All that can be looked at when it is time for that. The first picture waits for no walk over the
@@ -209,8 +208,10 @@ void Agent::SettleGrants(const Wish& wish, const Picture& picture) {
 void Agent::LookedAtTenants(const Wish& wish, const Picture& picture, absl::Time now) {
   TenantWatch::Open open = WhatIsOpen(picture, offers_);
   if (wish.kubelet_young && open == TenantWatch::Open::kNothing) open = TenantWatch::Open::kPods;
+  if (mode_.waits()) open = TenantWatch::Open::kProcesses;
   tenants_.Looked(now, wish.tenants == Wish::Tenants::kAll, open, session_.settings().resync);
   CompareWithKubelet(picture, now);
+  cluster_.SawPods(picture.custody.tenancy->claims, session_.settings().device_plugin_dir);
 }
 
 // A stream that is open does not say that the kubelet still takes our word for it.
@@ -239,11 +240,12 @@ void Agent::Reconcile(absl::Time now) {
   pictures_.Begin(now);
   work_.clear();
   std::vector<std::string> notes;
-  const absl::StatusOr<Picture> picture = session_.Take(notes, wish);
+  absl::StatusOr<Picture> picture = session_.Take(notes, wish);
   pictures_.End(MonotonicNow(), picture.ok());
   book_.PictureTaken(trigger, MonotonicNow() - now, Message(picture.status()));
   if (picture.ok()) {
     last_read_error_.clear();
+    DecideMode(wish, *picture, now);
     Publish(*picture, notes);
     SettleGrants(wish, *picture);
     if (!looked_) tenants_.Ask(now);
@@ -266,7 +268,11 @@ void Agent::StepPlugins(absl::Time now) {
   std::vector<std::string> given;
   for (const PluginEvent& event : plugins_->Step(now)) {
     book_.PluginSaw(event);
-    if (transitions_.IsNews(event)) Say(PluginSeen(event));
+    if (transitions_.IsNews(event)) {
+      Say(PluginSeen(event));
+    } else {
+      cluster_.Saw(PluginSeen(event), true);
+    }
     if (event.kind == PluginEvent::Kind::kAllocated) {
       given.insert(given.end(), event.ids.begin(), event.ids.end());
     }
@@ -281,6 +287,7 @@ void Agent::StepPlugins(absl::Time now) {
     loop_.Stop();
   }
   if (!given.empty()) OnAllocated(given, now);
+  if (cluster_.WantsPods()) tenants_.Ask(now);
 }
 
 }  // namespace vfio_agent

@@ -7,13 +7,26 @@
 #include "agent/daemon/agent.h"
 #include "agent/daemon/report.h"
 #include "agent/log.h"
-#include "agent/work/work.h"
 #include "sysfs/clock.h"
 
 namespace vfio_agent {
 
 void Agent::Say(Event event) {
+  cluster_.Saw(event);
   if (const std::optional<Event> line = lines_.Admit(std::move(event), MonotonicNow())) Log(*line);
+}
+
+void Agent::Tell() {
+  SayNotes();
+  book_.ApiStands(cluster_.Status());
+  for (const Event& event : lines_.Due(MonotonicNow())) Log(event);
+  book_.Turned({.kubelet = plugins_->kubelet_up(),
+                .all_registered = plugins_->AllRegistered(),
+                .plugins = plugins_->Status(),
+                .underway = jobs_.Underway(),
+                .limit = LoopLimit(session_.settings().resync)},
+               MonotonicNow());
+  TellCluster();
 }
 
 void Agent::Publish(const Picture& picture, const std::vector<std::string>& notes) {
@@ -29,10 +42,11 @@ void Agent::Publish(const Picture& picture, const std::vector<std::string>& note
   offers_ = std::move(offers);
   WriteCdi(offers_);
   plugins_->Set(offers_);
-  TellNfd(settings.nfd_dir, MakeNfdLabels(picture.plan.iommu, offers_));
-  retries_.See(picture.plan);
+  const NfdLabels labels = MakeNfdLabels(picture.plan.iommu, offers_, ModeLabels(mode_.Status()));
+  labels_ = labels.text;
+  TellNfd(settings.nfd_dir, labels);
+  retries_.See(picture.plan, work_);
   book_.Pictured(picture, offers_);
-  work_ = PlanWork(picture, session_.OpenJournal().boot_id());
   LookAgain(picture);
   // A picture is made of many small pieces: give them back.
   ::malloc_trim(0);

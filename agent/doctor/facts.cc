@@ -110,7 +110,7 @@ DoctorFacts TakeDoctorFacts(Session& session) {
   DoctorFacts facts{
       .view = ViewOf(tree),
       .settings = session.settings(),
-      .passthrough = session.config().passthrough || session.config().vgpu,
+      .passthrough = session.config().in_force != Mode::kContainer,
       .vgpus = !session.config().policy.mdev.empty() || !session.config().policy.vgpu.empty()};
   TakePicture(session, facts);
   facts.firmware = ReadFirmwareFacts(tree);

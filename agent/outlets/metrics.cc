@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/daemon/counts.h"
+#include "agent/mode/mode_switch.h"
 
 namespace vfio_agent {
 namespace {
@@ -111,6 +112,20 @@ void AddRegistered(const AgentStatus& status, Families& out) {
   AddGauge({}, status.waits_for.empty() ? 0 : 1, out);
 }
 
+// Each mode and each state has its series, so that an alert can wait for one that does not come.
+void AddMode(const ModeStatus& mode, Families& out) {
+  Begin("mode", MetricType::Gauge, "1 for the mode that is in force.", out);
+  for (const Mode each : {Mode::kContainer, Mode::kPassthrough, Mode::kVgpu}) {
+    const std::string name(Name(each));
+    AddGauge({{"mode", name}}, mode.mode == name ? 1 : 0, out);
+  }
+  Begin("mode_state", MetricType::Gauge, "1 for the state of the mode.", out);
+  for (const ModeState each : {ModeState::kSwitching, ModeState::kReady, ModeState::kBlocked}) {
+    const std::string name(Name(each));
+    AddGauge({{"state", name}}, mode.state == name ? 1 : 0, out);
+  }
+}
+
 struct CountFamily {
   const char* name;
   const char* help;
@@ -159,6 +174,30 @@ void AddTimes(const AgentStatus& status, Families& out) {
   }
 }
 
+// Without samples where the agent goes without the API server.
+void AddApi(const ApiStatus& api, Families& out) {
+  const bool used = !api.server.empty();
+  Begin("api_connected", MetricType::Gauge, "1 while the API server shows the Node.", out);
+  if (used) AddGauge({}, api.connected ? 1 : 0, out);
+  Begin("api_written", MetricType::Gauge,
+        "1 while the Node's condition and labels stand there as they are wanted.", out);
+  if (used) AddGauge({}, api.written ? 1 : 0, out);
+  Begin("api_requests_total", MetricType::Counter,
+        "Requests to the API server, by HTTP status or error.", out);
+  for (const auto& [what, value] : api.requests) {
+    AddSample({{"verb", what.first}, {"result", what.second}}, out).counter.value =
+        static_cast<double>(value);
+  }
+  Begin("api_events_total", MetricType::Counter, "Kubernetes Events.", out);
+  for (const auto& [result, value] :
+       {std::pair("posted", api.events_posted), std::pair("dropped", api.events_dropped)}) {
+    if (used) AddSample({{"result", result}}, out).counter.value = static_cast<double>(value);
+  }
+  Begin("api_last_success_timestamp_seconds", MetricType::Gauge,
+        "When the API server last did what it was asked for; 0: never.", out);
+  if (used) AddGauge({}, absl::ToDoubleSeconds(api.last_success - absl::UnixEpoch()), out);
+}
+
 }  // namespace
 
 Families StatusToFamilies(const AgentStatus& status) {
@@ -169,6 +208,7 @@ Families StatusToFamilies(const AgentStatus& status) {
   AddGroups(*status.node, out);
   AddUnits(*status.node, out);
   AddRegistered(status, out);
+  AddMode(status.mode, out);
   double stuck = 0;
   for (const JobStatus& job : status.jobs) stuck += job.state == "stuck" ? 1 : 0;
   Begin("unbinds_stuck", MetricType::Gauge, "Writes to the kernel that have not returned in time.",
@@ -179,6 +219,7 @@ Families StatusToFamilies(const AgentStatus& status) {
   Begin("last_reconcile_timestamp_seconds", MetricType::Gauge,
         "When the node was last read; 0: not yet.", out);
   AddGauge({}, absl::ToDoubleSeconds(status.picture.at - absl::UnixEpoch()), out);
+  AddApi(status.api, out);
   return out;
 }
 

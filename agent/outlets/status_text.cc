@@ -94,6 +94,63 @@ Json CountsToJson(const AgentStatus& status) {
   return list;
 }
 
+// "mode: vm-passthrough", and what is amiss with it.
+std::string ModeText(const ModeStatus& mode) {
+  if (mode.mode.empty()) return "";
+  const std::string way = mode.target == mode.mode ? mode.mode : mode.mode + " -> " + mode.target;
+  std::string text = absl::StrFormat("mode: %s (%s)", way, mode.state);
+  if (!mode.reason.empty()) text += ": " + mode.reason;
+  return text + "\n";
+}
+
+Json ModeToJson(const ModeStatus& mode) {
+  if (mode.mode.empty()) return nullptr;
+  return {{"mode", mode.mode},
+          {"target", mode.target},
+          {"state", mode.state},
+          {"reason", OrNull(mode.reason)},
+          {"label", OrNull(mode.label)}};
+}
+
+Json TimeOrNull(absl::Time time) {
+  return time == absl::UnixEpoch() ? Json(nullptr) : Json(Time(time));
+}
+
+// Null where the agent goes without the API server.
+Json ApiToJson(const ApiStatus& api) {
+  if (api.server.empty()) return nullptr;
+  Json requests = Json::array();
+  for (const auto& [what, value] : api.requests) {
+    requests.push_back({{"verb", what.first}, {"result", what.second}, {"value", value}});
+  }
+  return {{"server", api.server},
+          {"node", api.node},
+          {"connected", api.connected},
+          {"written", api.written},
+          {"last_error", OrNull(api.last_error)},
+          {"last_error_at", TimeOrNull(api.last_error_at)},
+          {"last_success", TimeOrNull(api.last_success)},
+          {"requests", requests},
+          {"events",
+           {{"posted", api.events_posted},
+            {"dropped", api.events_dropped},
+            {"waiting", api.events_waiting}}}};
+}
+
+std::string ApiSummary(const ApiStatus& api, absl::Time now) {
+  if (api.server.empty()) return "";
+  std::string text =
+      absl::StrFormat("API server: %s, as node %s at %s",
+                      api.connected ? "connected" : "not connected", api.node, api.server);
+  if (api.connected && !api.written) text += "; not everything is written";
+  if (!api.connected || !api.written) {
+    if (!api.last_error.empty()) text += ": " + api.last_error;
+    if (api.last_error_at != absl::UnixEpoch())
+      text += " (" + Age(api.last_error_at, now) + " ago)";
+  }
+  return text + "\n";
+}
+
 std::string Summary(const AgentStatus& status, absl::Time now) {
   std::vector<std::string> groups;
   for (const auto& [verdict, count] : status.node->groups) {
@@ -104,6 +161,7 @@ std::string Summary(const AgentStatus& status, absl::Time now) {
       status.pid, Age(status.started, now), status.ready ? "ready" : "not ready",
       status.kubelet ? "up" : "nobody answers on its socket", status.node->iommu,
       groups.empty() ? "none" : absl::StrJoin(groups, ", "));
+  text += ModeText(status.mode);
   const PictureStatus& picture = status.picture;
   if (picture.at == absl::UnixEpoch()) {
     text += "the node has not been read yet\n";
@@ -115,7 +173,7 @@ std::string Summary(const AgentStatus& status, absl::Time now) {
   if (!status.node->pods_unknown.empty()) {
     text += "who has what is not known: " + status.node->pods_unknown + "\n";
   }
-  return text;
+  return text + ApiSummary(status.api, now);
 }
 
 std::string Table(Rows rows, const TableStyle& style) {
@@ -193,6 +251,7 @@ Json StatusToJson(const AgentStatus& status) {
           {"pid", status.pid},
           {"started", Time(status.started)},
           {"ready", status.ready},
+          {"mode", ModeToJson(status.mode)},
           {"kubelet", {{"present", status.kubelet}}},
           {"iommu", status.node->iommu},
           {"pods_unknown", OrNull(status.node->pods_unknown)},
@@ -205,7 +264,8 @@ Json StatusToJson(const AgentStatus& status) {
             {"took_seconds", absl::ToDoubleSeconds(picture.took)},
             {"trigger", OrNull(picture.trigger)},
             {"error", OrNull(picture.error)}}},
-          {"counts", CountsToJson(status)}};
+          {"counts", CountsToJson(status)},
+          {"cluster", ApiToJson(status.api)}};
 }
 
 std::string StatusToText(const AgentStatus& status, absl::Time now, bool wide, TableStyle style) {

@@ -38,10 +38,11 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
 # The linked libraries by dpkg-shlibdeps; what the program opens by name it cannot see. Without
-# libcivetweb1 there is no HTTP, without libkmod2 no module is loaded, and the program says so.
+# libcivetweb1 there is no HTTP, without libkmod2 no module is loaded, without libcurl4 the API server
+# is not asked, and the program says so.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "pci.ids")
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libcivetweb1, libkmod2")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libcivetweb1, libcurl4, libkmod2")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA
   "${PROJECT_SOURCE_DIR}/packaging/debian/conffiles" "${PROJECT_SOURCE_DIR}/packaging/debian/postinst"
   "${PROJECT_SOURCE_DIR}/packaging/debian/prerm" "${PROJECT_SOURCE_DIR}/packaging/debian/postrm")
