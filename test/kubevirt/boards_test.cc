@@ -91,7 +91,8 @@ struct Board {
     for (const std::string& device : devices) {
       const std::string place =
           std::filesystem::canonical(node->root() + "/sys/bus/pci/devices/" + device).string();
-      for (const std::string& part : absl::StrSplit(place, '/')) {
+      const std::vector<std::string> parts = absl::StrSplit(place, '/');
+      for (const std::string& part : parts) {
         if (IsPciAddress(part) && part != device) bridges.insert(part);
       }
     }
