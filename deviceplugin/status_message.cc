@@ -33,6 +33,8 @@ void Put(const UnitStatus& unit, wire::Unit& message) {
   message.set_listed(unit.listed);
   for (const int group : unit.groups) message.add_groups(group);
   message.set_healthy(unit.healthy);
+  message.set_mdev_type(unit.mdev_type);
+  message.set_parent(unit.parent);
   for (const PodClaim& claim : unit.pods) {
     wire::Pod& pod = *message.add_pods();
     pod.set_namespace_(claim.pod_namespace);
@@ -50,7 +52,9 @@ UnitStatus Take(const wire::Unit& message) {
                   .reason = message.reason(),
                   .listed = message.listed(),
                   .healthy = message.healthy(),
-                  .groups = {message.groups().begin(), message.groups().end()}};
+                  .groups = {message.groups().begin(), message.groups().end()},
+                  .mdev_type = message.mdev_type(),
+                  .parent = message.parent()};
   for (const wire::Pod& pod : message.pods()) {
     unit.pods.push_back({.pod_namespace = pod.namespace_(),
                          .pod = pod.name(),
@@ -123,6 +127,7 @@ void PutNode(const NodeStatus& node, wire::AgentStatus& message) {
     SetGroup(device.group, into);
     SetNuma(device.numa_node, into);
     into.set_resource(device.resource);
+    into.set_makes_mdevs(device.makes_mdevs);
   }
 }
 
@@ -144,7 +149,8 @@ void TakeNode(const wire::AgentStatus& message, NodeStatus& node) {
                             .driver = device.driver(),
                             .group = GroupOf(device),
                             .numa_node = NumaOf(device),
-                            .resource = device.resource()});
+                            .resource = device.resource(),
+                            .makes_mdevs = device.makes_mdevs()});
   }
 }
 

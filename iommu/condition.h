@@ -54,7 +54,7 @@ Condition ConditionOfPart(const Draft& draft, const PciDevice& part, const PciAd
 // The state of the unit that is a mediated device, offered as `resource`.
 Condition ConditionOfMdev(const MdevInstance& mdev, const std::string& resource,
                           const std::vector<PodClaim>& pods, const Tenants& tenants,
-                          const NodeFacts& facts);
+                          const NodeFacts& facts, const Policy& policy);
 
 // "pod team/vm (container compute)".
 std::string Spell(const PodClaim& claim);

@@ -109,6 +109,7 @@ DoctorFacts TakeDoctorFacts(Session& session) {
   const Tree& tree = session.tree();
   DoctorFacts facts{.view = ViewOf(tree),
                     .settings = session.settings(),
+                    .vgpu = session.config().vgpu,
                     .passthrough = session.config().passthrough || session.config().vgpu};
   TakePicture(session, facts);
   facts.firmware = ReadFirmwareFacts(tree);

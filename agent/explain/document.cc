@@ -44,6 +44,14 @@ Json MemberToJson(const MemberNote& note) {
           {"errors", note.errors}};
 }
 
+Json MdevToJson(const MdevNote& note) {
+  return {{"uuid", note.mdev.uuid},
+          {"group", note.mdev.group ? Json(*note.mdev.group) : Json(nullptr)},
+          {"mdev_type", note.mdev.type},
+          {"own", note.own},
+          {"resource", note.resource.empty() ? Json(nullptr) : Json(note.resource)}};
+}
+
 Json RefusalsToJson(const std::vector<Refusal>& refusals) {
   Json list = Json::array();
   for (const Refusal& refusal : refusals) list.push_back(RefusalToJson(refusal));
@@ -95,6 +103,9 @@ Json ExplanationToJson(const Explanation& explanation) {
                                  : (explanation.without_iommu ? Json("unknown") : Json(nullptr));
   json["other_slots"] =
       explanation.relocation ? RelocationToJson(*explanation.relocation) : Json(nullptr);
+  for (const MdevNote& note : explanation.mdevs) {
+    json["mediated_devices"].push_back(MdevToJson(note));
+  }
   json["commands"] = commands;
   json["look"] = explanation.look;
   return json;

@@ -7,6 +7,7 @@
 #include "agent/commands.h"
 #include "agent/kubevirt/kubevirt.h"
 #include "agent/pci_class.h"
+#include "iommu/mdev.h"
 
 namespace vfio_agent {
 namespace {
@@ -84,6 +85,22 @@ bool HasCompany(const GroupPlan& group, const PciAddress& subject) {
          });
 }
 
+std::vector<MdevNote> MdevsOf(const Picture& picture, const GroupPlan& group) {
+  std::vector<MdevNote> notes;
+  for (const MdevInstance& mdev : picture.facts.mdev.instances) {
+    if (!mdev.parent || !IsMember(group, *mdev.parent)) continue;
+    MdevNote note{.mdev = mdev, .own = IsOwnMdev(mdev)};
+    for (const Resource& resource : picture.plan.resources) {
+      const auto unit = std::ranges::find(resource.units, mdev.uuid, &Unit::id);
+      if (unit == resource.units.end()) continue;
+      note.resource = resource.name;
+      note.state = std::string(Name(unit->state));
+    }
+    notes.push_back(std::move(note));
+  }
+  return notes;
+}
+
 // Commands that show what the text speaks of.
 std::vector<std::string> LookCommands(const Surroundings& around, const Explanation& explanation,
                                       const std::set<PciAddress>& culprits) {
@@ -105,7 +122,13 @@ std::vector<std::string> LookCommands(const Surroundings& around, const Explanat
     commands.push_back(
         absl::StrFormat("ls -l /sys/kernel/iommu_groups/%d/devices", *explanation.plan.group));
   }
-  if (explanation.plan.verdict == Verdict::kBound && explanation.plan.group) {
+  for (const MdevNote& note : explanation.mdevs) {
+    if (note.mdev.group)
+      commands.push_back(absl::StrFormat("fuser -v /dev/vfio/%d", *note.mdev.group));
+  }
+  // A parent has no node of its own.
+  if (explanation.plan.verdict == Verdict::kBound && explanation.plan.group &&
+      !explanation.plan.makes_mdevs) {
     commands.push_back(absl::StrFormat("fuser -v /dev/vfio/%d", *explanation.plan.group));
   }
   return commands;
@@ -147,6 +170,7 @@ Explanation Explain(const Surroundings& around, const GroupPlan& group) {
     explanation.merges.push_back({.text = ExplainMerge(facts, merge), .bridge = bridge});
     culprits.insert(merge.culprit);
   }
+  explanation.mdevs = MdevsOf(around.picture, group);
   for (const Member& member : group.members) {
     explanation.members.push_back(NoteOf(around, group, member));
     if (member.role != Role::kBridge &&

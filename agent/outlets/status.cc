@@ -20,6 +20,8 @@ UnitStatus MakeUnit(const Unit& unit, const Offered& offered) {
                   .pods = unit.pods,
                   .groups = unit.groups};
   const auto found = offered.find(unit.id);
+  made.mdev_type = unit.mdev_type;
+  if (!unit.mdev_type.empty()) made.parent = unit.primary.ToString();
   made.listed = found != offered.end();
   made.healthy = made.listed && found->second->healthy;
   return made;
@@ -34,7 +36,8 @@ UnitStatus MakeWithdrawn(const OfferedUnit& unit) {
           .reason = unit.reason,
           .listed = true,
           .healthy = unit.healthy,
-          .groups = unit.groups};
+          .groups = unit.groups,
+          .mdev_type = unit.mdev_type};
 }
 
 Offered IndexUnits(const std::vector<Offer>& offers, const std::string& resource) {
@@ -81,7 +84,8 @@ void AddDevices(const GroupPlan& group, const NodeFacts& facts, NodeStatus& node
                             .driver = member.driver.value_or(""),
                             .group = group.group,
                             .numa_node = device == nullptr ? std::nullopt : device->numa_node,
-                            .resource = group.resource});
+                            .resource = group.resource,
+                            .makes_mdevs = group.makes_mdevs});
   }
 }
 

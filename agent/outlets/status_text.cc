@@ -50,6 +50,8 @@ Json UnitToJson(const UnitStatus& unit) {
                {"healthy", unit.healthy},
                {"pods", pods}};
   if (!unit.groups.empty()) json["groups"] = unit.groups;
+  if (!unit.mdev_type.empty()) json["mdev_type"] = unit.mdev_type;
+  if (!unit.parent.empty()) json["parent"] = unit.parent;
   return json;
 }
 

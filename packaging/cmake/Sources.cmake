@@ -1,6 +1,7 @@
 # The files of each folder, and what the folder links.
 vfio_agent_library(sysfs
-  SOURCES capabilities.cc cgroup_owner.cc config_space.cc device_walk.cc display_use.cc holders.cc
+  SOURCES capabilities.cc cgroup_owner.cc config_space.cc device_walk.cc display_use.cc
+          group_nodes.cc holders.cc
           host_firmware.cc host_memory.cc host_modules.cc host_processes.cc host_view.cc
           iommu_facts.cc mdev.cc module_facts.cc module_loader.cc network_use.cc node_facts.cc
           node_watch.cc numa.cc pci_address.cc pci_device.cc proc_text.cc process_use.cc
