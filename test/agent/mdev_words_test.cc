@@ -134,7 +134,8 @@ TEST_CASE("VGPU: a parent is no function that is still to be bound", "[node][grp
 TEST_CASE("VGPU: where the kernel has nodes of devices alone, these are given", "[node][grpc]") {
   WordsNode vgpu(
       "name: vgpu\nhost: {iommu_active: true, iommu: intel, cdevs: full}\n"
-      "absent: [dev/vfio/vfio, dev/vfio/0, dev/vfio/1]");
+      "absent: [dev/vfio/vfio]");
+  vgpu.node.Control("fault {device: '0000:3b:00.0', op: node}");
   vgpu.config = vgpu.Config("GRID T4-1Q: 2", "kubelet: {iommufd: true}\n");
   const auto kubelet = vgpu.node.StartKubelet();
   const Daemon daemon(vgpu.node.DaemonArguments({"--config", vgpu.config}));
