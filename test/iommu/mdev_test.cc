@@ -176,7 +176,7 @@ TEST_CASE("VGPU: what cannot be planned is refused with what to do", "[mdev]") {
   SECTION("a type that nobody has, of several parents") {
     const Plan plan = PlanFor(ThreeParents(), Wanting({{"GRID V100-1Q", 1}}));
     CHECK(Codes(plan.refusals) ==
-          "vfio-driver-missing 0000:3b:00.0 vfio-driver-missing 0000:5e:00.0 "
+          "vfio-driver-missing 0000:3b:00.0\nvfio-driver-missing 0000:5e:00.0\n"
           "vfio-driver-missing 0000:af:00.0");
   }
   SECTION("a driver that makes none") {
