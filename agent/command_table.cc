@@ -100,8 +100,10 @@ constexpr std::array<Command, 18> kCommands = {{
      .with_session = BindCommand},
     {.name = "release",
      .summary = "give devices back to the drivers they came from",
-     .manual = "Without SELECTOR what this agent has taken since the last boot. Refuses what a pod "
-               "or a process holds, and what a running daemon serves.",
+     .manual =
+         "Without SELECTOR what this agent has taken since the last boot, and all that it has "
+         "made: virtual functions and mediated devices are removed. Refuses what a pod or a "
+         "process holds, and what a running daemon serves.",
      .argument = kSelectors,
      .examples = kReleaseExamples,
      .exit_codes = "0123",

@@ -5,6 +5,7 @@
 
 #include "agent/json.h"
 #include "agent/session.h"
+#include "iommu/selector.h"
 
 namespace vfio_agent {
 
@@ -45,6 +46,8 @@ std::unique_ptr<Picture> TakeOrPrint(Session& session);
 void SetAsideOrPrint(const Session& session, const Picture& picture);
 // "code 0000:02:00.0: text\n  remedy: …" with `indent` in front of each line.
 std::string RefusalText(const Refusal& refusal, const std::string& indent);
+// What SELECTOR means to planning: of a mediated device, by uuid or group, its parent.
+absl::StatusOr<Target> ReadTarget(const Picture& picture, const std::string& selector);
 // The groups that the SELECTORs mean; all selected groups where there are none. InvalidArgument
 // for one that cannot be read, NotFound for one that fits nothing.
 absl::StatusOr<std::vector<const GroupPlan*>> FindTargets(

@@ -86,6 +86,9 @@ void AddActions(const GroupPlan& group, Json& list) {
   for (const Action& action : group.actions) {
     Json step = {{"step", list.size() + 1}, {"op", Text(OpName(action))}};
     if (const PciAddress* device = DeviceOf(action)) step["address"] = device->ToString();
+    if (const auto* mdev = std::get_if<CreateMdev>(&action)) {
+      step["address"] = mdev->parent.ToString();
+    }
     step["group"] = OrNull(group.group);
     step["value"] = ValueOf(action);
     step["shell"] = ToShell(action);

@@ -28,6 +28,8 @@ struct UnitStatus {
   std::vector<PodClaim> pods;
   std::vector<int> groups;             // of a unit that is several groups; else empty
   std::vector<std::string> addresses;  // of a unit that is several functions; else empty
+  std::string mdev_type;    // of a mediated device, with the address of its parent; else empty
+  std::string parent;
   bool operator==(const UnitStatus&) const = default;
 };
 
@@ -55,6 +57,7 @@ struct DeviceStatus {
   std::optional<int> group;
   std::optional<int> numa_node;
   std::string resource;
+  bool makes_mdevs = false;  // stays with its driver, which makes mediated devices of it
   bool operator==(const DeviceStatus&) const = default;
 };
 

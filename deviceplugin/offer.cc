@@ -157,6 +157,8 @@ class OfferMaker {
         AddNode("devices/" + *device->vfio_cdev, facts_, offered);
       }
     }
+    const MdevInstance* const mdev = FindMdev(facts_.mdev, unit.id);
+    if (mdev != nullptr && mdev->cdev) AddNode("devices/" + *mdev->cdev, facts_, offered);
     const bool has_cdev = offered.nodes.size() > before;
     if (has_cdev && options_.iommufd && facts_.iommu_node) offered.nodes.push_back("/dev/iommu");
   }

@@ -34,6 +34,8 @@ void Put(const UnitStatus& unit, wire::Unit& message) {
   for (const int group : unit.groups) message.add_groups(group);
   message.set_healthy(unit.healthy);
   for (const std::string& address : unit.addresses) message.add_addresses(address);
+  message.set_mdev_type(unit.mdev_type);
+  message.set_parent(unit.parent);
   for (const PodClaim& claim : unit.pods) {
     wire::Pod& pod = *message.add_pods();
     pod.set_namespace_(claim.pod_namespace);
@@ -52,7 +54,9 @@ UnitStatus Take(const wire::Unit& message) {
                   .listed = message.listed(),
                   .healthy = message.healthy(),
                   .groups = {message.groups().begin(), message.groups().end()},
-                  .addresses = {message.addresses().begin(), message.addresses().end()}};
+                  .addresses = {message.addresses().begin(), message.addresses().end()},
+                  .mdev_type = message.mdev_type(),
+                  .parent = message.parent()};
   for (const wire::Pod& pod : message.pods()) {
     unit.pods.push_back({.pod_namespace = pod.namespace_(),
                          .pod = pod.name(),
@@ -127,6 +131,7 @@ void PutNode(const NodeStatus& node, wire::AgentStatus& message) {
     SetGroup(device.group, into);
     SetNuma(device.numa_node, into);
     into.set_resource(device.resource);
+    into.set_makes_mdevs(device.makes_mdevs);
   }
 }
 
@@ -148,7 +153,8 @@ void TakeNode(const wire::AgentStatus& message, NodeStatus& node) {
                             .driver = device.driver(),
                             .group = GroupOf(device),
                             .numa_node = NumaOf(device),
-                            .resource = device.resource()});
+                            .resource = device.resource(),
+                            .makes_mdevs = device.makes_mdevs()});
   }
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "sysfs/clock.h"
+#include "sysfs/group_nodes.h"
 #include "sysfs/paths.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
@@ -15,19 +16,6 @@ namespace vfio_agent {
 namespace {
 
 constexpr absl::Duration kNodePoll = absl::Milliseconds(5);
-
-// True where a member of the group has a node of its own. A kernel that has group nodes makes them
-// first; one built without them (CONFIG_VFIO_GROUP) has only these.
-bool HasCdev(const Tree& tree, int group) {
-  const auto members = tree.List(GroupFile(group, "devices"));
-  if (!members.ok()) return false;
-  return std::ranges::any_of(*members, [&](const std::string& member) {
-    const auto cdevs = tree.List(absl::StrFormat("%s/%s/vfio-dev", kDevicesDir, member));
-    return cdevs.ok() && std::ranges::any_of(*cdevs, [&tree](const std::string& cdev) {
-             return tree.Exists(absl::StrFormat("%s/devices/%s", kVfioNodesDir, cdev));
-           });
-  });
-}
 
 struct Step {
   const Tree& tree;
@@ -70,9 +58,11 @@ struct Step {
   }
 
   absl::Status operator()(const AwaitNode& a) const {
+    // A kernel that has group nodes makes them before its members' own; one that was built without
+    // them (CONFIG_VFIO_GROUP) has only these.
     const std::string node = GroupNode(a.group);
     for (const absl::Time end = MonotonicNow() + node_timeout;
-         !tree.Exists(node) && !HasCdev(tree, a.group); absl::SleepFor(kNodePoll)) {
+         !tree.Exists(node) && GroupCdevs(tree, a.group).empty(); absl::SleepFor(kNodePoll)) {
       if (MonotonicNow() >= end) {
         return absl::DeadlineExceededError(absl::StrFormat("/%s did not appear", node));
       }
@@ -92,6 +82,10 @@ struct Step {
     const absl::Status status = writer.Write(MdevCreatePath(a.parent, a.type), a.uuid);
     // It is there already where a process was killed after its write.
     if (!status.ok() && ErrnoOf(status) != EEXIST) return status;
+    if (!status.ok() && !tree.Exists(MdevDir(a.uuid))) {
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "%s is being removed: the kernel waits for those who have it open", a.uuid));
+    }
     const absl::StatusOr<std::string> type = tree.ReadLinkName(MdevDir(a.uuid) + "/mdev_type");
     if (!type.ok() || *type != a.type) {
       return absl::AbortedError(absl::StrFormat("%s is of type %s, not %s", a.uuid,

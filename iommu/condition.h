@@ -54,7 +54,7 @@ Condition ConditionOfPart(const Draft& draft, const PciDevice& part, const PciAd
 // The state of the unit that is a mediated device, offered as `resource`.
 Condition ConditionOfMdev(const MdevInstance& mdev, const std::string& resource,
                           const std::vector<PodClaim>& pods, const Tenants& tenants,
-                          const NodeFacts& facts);
+                          const NodeFacts& facts, const Policy& policy);
 
 // The state of a unit that has a group to itself and is whole in itself, by who has it.
 Condition ConditionOfLone(const std::string& unit, int group, const std::string& resource,

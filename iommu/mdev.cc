@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "iommu/condition.h"
 #include "iommu/naming.h"
 #include "iommu/spread.h"
@@ -115,8 +114,9 @@ class MdevPlanner {
     for (const MdevInstance& mdev : context_.facts.mdev.instances) {
       if (mdev.parent != place.slot->parent->address || mdev.type != place.type->id) continue;
       Unit unit{.id = mdev.uuid, .group = mdev.group, .pods = tenants_.PodsOf(mdev.uuid)};
-      const Condition condition = ConditionOfMdev(mdev, MdevResourceName(rule, *place.type),
-                                                  unit.pods, tenants_, context_.facts);
+      const Condition condition =
+          ConditionOfMdev(mdev, MdevResourceName(rule, *place.type), unit.pods, tenants_,
+                          context_.facts, context_.policy);
       unit.state = condition.state;
       unit.reason = condition.reason;
       Add(rule, place, std::move(unit));
@@ -224,12 +224,12 @@ class MdevPlanner {
   }
 
   void RefuseType(const MdevCount& wanted, const std::vector<Slot>& slots) {
-    std::vector<std::string> names;
-    for (const MdevType& type : slots.front().parent->types) names.push_back(MdevTypeName(type));
-    Refuse(slots.front().device, Code::kVfioDriverMissing,
-           absl::StrFormat("no parent has the type '%s'; %s has: %s", wanted.type,
-                           slots.front().parent->address.ToString(), absl::StrJoin(names, ", ")),
-           "write a name or directory of mdev_supported_types in mdev[].types");
+    for (const Slot& slot : slots) {
+      Refuse(slot.device, Code::kVfioDriverMissing,
+             absl::StrFormat("no parent has the type '%s'; %s has: %s", wanted.type,
+                             slot.parent->address.ToString(), TypeNames(*slot.parent)),
+             "write a name or directory of mdev_supported_types in mdev[].types");
+    }
   }
 
   void RefuseWithoutParent(const MdevRule& rule) {

@@ -30,6 +30,7 @@ std::string MdevTypeResourceName(std::string_view type);
 
 // What a type is called: by its id where the driver tells no name.
 std::string MdevTypeName(const MdevType& type);
+std::string TypeNames(const MdevParent& parent);  // "GRID T4-1Q, GRID T4-2Q"
 // "nvidia.com/GRID_T4-1Q"
 std::string MdevResourceName(const MdevRule& rule, const MdevType& type);
 
@@ -59,6 +60,10 @@ std::set<std::string> OwnMdevs(const NodeFacts& facts);
 std::optional<std::set<std::string>> OwnMdevsOf(const NodeFacts& facts,
                                                 const std::vector<Resource>& resources,
                                                 std::string_view resource);
+
+// The instance that a SELECTOR means, "83b8f4f2-…" or "group:40", where it is below a PCI function;
+// null for others.
+const MdevInstance* MdevMeant(const NodeFacts& facts, std::string_view selector);
 
 // Parents that have an instance of ours.
 std::vector<PciAddress> ParentsOfOwnMdevs(const NodeFacts& facts);

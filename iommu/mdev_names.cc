@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "iommu/mdev.h"
 #include "iommu/naming.h"
 
@@ -76,6 +77,12 @@ std::string MdevTypeResourceName(std::string_view type) {
 }
 
 std::string MdevTypeName(const MdevType& type) { return type.name.empty() ? type.id : type.name; }
+
+std::string TypeNames(const MdevParent& parent) {
+  return absl::StrJoin(parent.types, ", ", [](std::string* out, const MdevType& type) {
+    out->append(MdevTypeName(type));
+  });
+}
 
 std::string MdevResourceName(const MdevRule& rule, const MdevType& type) {
   return absl::StrFormat("%s/%s", rule.domain, MdevTypeResourceName(MdevTypeName(type)));

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "iommu/mdev.h"
 
@@ -47,6 +48,15 @@ std::optional<std::set<std::string>> OwnMdevsOf(const NodeFacts& facts,
     return std::ranges::count(named->units, uuid, &Unit::id) == 0;
   });
   return uuids;
+}
+
+const MdevInstance* MdevMeant(const NodeFacts& facts, std::string_view selector) {
+  const std::string uuid = absl::AsciiStrToLower(std::string(selector));
+  const auto found = std::ranges::find_if(facts.mdev.instances, [&](const MdevInstance& mdev) {
+    return mdev.parent && (mdev.uuid == uuid ||
+                           (mdev.group && selector == absl::StrFormat("group:%d", *mdev.group)));
+  });
+  return found == facts.mdev.instances.end() ? nullptr : &*found;
 }
 
 std::vector<PciAddress> ParentsOfOwnMdevs(const NodeFacts& facts) {

@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "sysfs/cgroup_owner.h"
+#include "sysfs/group_nodes.h"
 #include "sysfs/paths.h"
 #include "sysfs/proc_text.h"
 #include "sysfs/status.h"
@@ -234,6 +235,11 @@ std::vector<DeviceNode> GroupNodes(const Tree& tree, const NodeFacts& facts, int
     nodes.push_back(NodeOf(tree, "vfio/devices/" + *device.vfio_cdev,
                            DeviceDir(device.address) + "/vfio-dev/" + *device.vfio_cdev + "/dev"));
   }
+  for (const MdevInstance& mdev : facts.mdev.instances) {
+    if (mdev.group != group || !mdev.cdev) continue;
+    nodes.push_back(NodeOf(tree, "vfio/devices/" + *mdev.cdev,
+                           MdevDir(mdev.uuid) + "/vfio-dev/" + *mdev.cdev + "/dev"));
+  }
   return nodes;
 }
 
@@ -244,9 +250,19 @@ std::string Spell(const Holder& holder) {
 }
 
 std::optional<bool> IsGroupOpen(const Tree& tree, int group) {
-  const int error = ErrnoOf(tree.OpenAt(GroupNode(group), O_RDWR).status());
-  if (error == EPERM || error == EACCES) return std::nullopt;
-  return error == EBUSY;
+  for (const std::string& node :
+       {GroupNode(group), absl::StrFormat("%s/noiommu-%d", kVfioNodesDir, group)}) {
+    const int error = ErrnoOf(tree.OpenAt(node, O_RDWR).status());
+    if (error == EPERM || error == EACCES) return std::nullopt;
+    if (error != ENOENT) return error == EBUSY;
+  }
+  std::vector<DeviceNode> nodes;
+  for (const std::string& cdev : GroupCdevs(tree, group)) nodes.push_back({.name = "vfio/" + cdev});
+  if (nodes.empty()) return false;
+  const NodeHolders holders = FindHolders(tree, nodes);
+  const auto held = [](const std::vector<Holder>& list) { return !list.empty(); };
+  if (std::ranges::any_of(holders.by_node, held)) return true;
+  return holders.complete ? std::optional(false) : std::nullopt;
 }
 
 }  // namespace vfio_agent

@@ -57,7 +57,9 @@ std::string Spell(const Holder& holder);
 
 // True where the kernel says that the group's node is open: it lets one open it at a time
 // (EBUSY). Tells also of processes that cannot be seen. nullopt where this process may not try: a
-// device cgroup denies it, or the node is another user's.
+// device cgroup denies it, or the node is another user's. A kernel without nodes of groups lets
+// several open a member's cdev: then it is what the processes tell, and nullopt where none of those
+// that can be seen has it and not all can.
 std::optional<bool> IsGroupOpen(const Tree& tree, int group);
 
 }  // namespace vfio_agent

@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "sysfs/group_nodes.h"
 #include "sysfs/paths.h"
 #include "sysfs/tree.h"
 
@@ -81,6 +82,8 @@ MdevInstance ReadInstance(const Tree& tree, const std::string& uuid) {
   if (link.ok() && absl::SimpleAtoi(*link, &group) && group >= 0) instance.group = group;
   const auto driver = tree.ReadLinkName(MdevDir(uuid) + "/driver");
   if (driver.ok()) instance.driver = Tidy(*driver);
+  const std::string cdev = ReadCdev(tree, MdevDir(uuid));
+  if (!cdev.empty()) instance.cdev = cdev;
   return instance;
 }
 
@@ -110,6 +113,8 @@ bool IsUuid(std::string_view text) {
     return shape == '-' ? c == '-' : absl::ascii_isxdigit(static_cast<unsigned char>(c));
   });
 }
+
+bool HasOwnMark(std::string_view uuid) { return IsUuid(uuid) && uuid.substr(14, 4) == "8f10"; }
 
 const MdevParent* FindMdevParent(const MdevFacts& facts, const PciAddress& address) {
   const auto found = std::ranges::find(facts.parents, address, &MdevParent::address);

@@ -33,6 +33,7 @@ struct MdevInstance {
   std::string type;                  // the type's id; empty where it cannot be read
   std::optional<int> group;          // its own IOMMU group
   std::optional<std::string> driver;
+  std::optional<std::string> cdev;  // "vfio0": the name below vfio-dev/
   bool operator==(const MdevInstance&) const = default;
 };
 
@@ -48,6 +49,9 @@ MdevFacts ReadMdevFacts(const Tree& tree);
 
 // "83b8f4f2-509f-382f-3c1e-e6bfe0fa1001": how the kernel names an instance.
 bool IsUuid(std::string_view text);
+
+// True for a uuid with the mark of those that this program gives (iommu/mdev.h).
+bool HasOwnMark(std::string_view uuid);
 
 // The parent's fact at `address`, and the type of that id or else of that name; null for none.
 const MdevParent* FindMdevParent(const MdevFacts& facts, const PciAddress& address);

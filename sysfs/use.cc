@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "sysfs/device_walk.h"
 #include "sysfs/display_use.h"
+#include "sysfs/mdev.h"
 #include "sysfs/network_use.h"
 #include "sysfs/proc_text.h"
 #include "sysfs/process_use.h"
@@ -54,13 +55,16 @@ void AddUsb(const Tree& tree, const Below& below, std::vector<Use>& uses) {
        .remedy = "unplug them, or plug them into another controller"});
 }
 
-void AddManaged(const Below& below, std::vector<Use>& uses) {
+void AddManaged(const PciAddress& device, const Below& below, std::vector<Use>& uses) {
   if (!below.mediated.empty()) {
+    const bool own = std::ranges::all_of(
+        below.mediated, [](const std::string& dir) { return HasOwnMark(NameOf(dir)); });
     uses.push_back({.kind = UseKind::kManager,
                     .text = absl::StrFormat("has %d mdev instance%s (%s)", below.mediated.size(),
                                             below.mediated.size() == 1 ? "" : "s",
                                             NameOf(below.mediated.front())),
-                    .remedy = "remove the mediated devices first (mdevctl stop)"});
+                    .remedy = own ? "vfio-agent release " + device.ToString()
+                                  : "remove the mediated devices first (mdevctl stop)"});
   }
   for (const std::string& domain : below.domains) {
     uses.push_back({.kind = UseKind::kManager,
@@ -84,7 +88,7 @@ std::vector<Use> UsesOf(const Tree& tree, const PciDevice& device, const Below& 
   Append(uses, StorageUses(tree, below, host.storage));
   Append(uses, ConsoleUses(below, host.display));
   AddUsb(tree, below, uses);
-  AddManaged(below, uses);
+  AddManaged(device.address, below, uses);
   return uses;
 }
 

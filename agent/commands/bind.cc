@@ -42,6 +42,10 @@ std::string_view Word(const Line& line) {
     if (line.result == Result::kBound) return "vGPU type set";
     return line.result == Result::kAlready ? "has its vGPU type" : Word(line.result);
   }
+  if (line.group != nullptr && line.group->makes_mdevs) {
+    if (line.result == Result::kBound) return "mediated devices made";
+    return line.result == Result::kAlready ? "no mediated devices to make" : Word(line.result);
+  }
   if (line.group == nullptr || !IsPhysical(*line.group)) return Word(line.result);
   if (line.result == Result::kBound) return "virtual functions made";
   return line.result == Result::kAlready ? "has its virtual functions" : Word(line.result);
@@ -111,8 +115,11 @@ void Carry(std::vector<Line>& lines, Session& session, const Picture& picture) {
   std::vector<Job> jobs;
   const std::string boot_id = session.OpenJournal().boot_id();
   for (const Line& line : lines) {
-    if (line.result != Result::kBound) continue;
+    // That there is no room for more is news also where nothing is to be done.
+    const bool to_tell = line.result == Result::kBound || line.group->makes_mdevs;
+    if (!to_tell || line.result == Result::kRefused) continue;
     for (const Refusal& warning : line.group->warnings) Log(WarningSeen(warning));
+    if (line.result != Result::kBound) continue;
     jobs.push_back(MakeBindJob(*line.group, picture.facts, picture.custody, boot_id));
   }
   // What was cut off half-way, be it on its way back, and is bound all the same: taken for good.

@@ -7,6 +7,7 @@
 #include "agent/terminal.h"
 #include "agent/usage/suggest.h"
 #include "iommu/condition.h"
+#include "iommu/mdev.h"
 #include "iommu/selector.h"
 #include "sysfs/status.h"
 
@@ -33,11 +34,6 @@ bool Fits(const Target& target, const Picture& picture, const GroupPlan& group) 
     const PciDevice* const device = FindDevice(picture.facts, member.address);
     return device != nullptr && Matches(target.selector, *device);
   });
-}
-
-// A physical function's group, where VFs are made by us: with a verdict.
-bool IsToHaveVfs(const GroupPlan& group) {
-  return group.verdict != Verdict::kUnselected && IsPhysical(group);
 }
 
 }  // namespace
@@ -95,6 +91,11 @@ std::string RefusalText(const Refusal& refusal, const std::string& indent) {
       refusal.address ? refusal.address->ToString() : "", refusal.text, indent, refusal.remedy));
 }
 
+absl::StatusOr<Target> ReadTarget(const Picture& picture, const std::string& selector) {
+  const MdevInstance* const mdev = MdevMeant(picture.facts, selector);
+  return ParseTarget(mdev == nullptr ? selector : mdev->parent->ToString(), picture.facts.devices);
+}
+
 absl::StatusOr<std::vector<const GroupPlan*>> FindTargets(
     const Picture& picture, const std::vector<std::string>& selectors) {
   std::vector<const GroupPlan*> found;
@@ -105,11 +106,12 @@ absl::StatusOr<std::vector<const GroupPlan*>> FindTargets(
   for (const Resource& resource : picture.plan.resources) names.push_back(resource.name);
   if (selectors.empty()) {
     for (const GroupPlan& group : picture.plan.groups) {
-      if (!group.resource.empty() || IsToHaveVfs(group)) add(group);
+      // Also parents of what is made, virtual functions or mediated devices, which are no resource.
+      if (!group.resource.empty() || group.verdict != Verdict::kUnselected) add(group);
     }
   }
   for (const std::string& text : selectors) {
-    ASSIGN_OR_RETURN(const Target target, ParseTarget(text, picture.facts.devices));
+    ASSIGN_OR_RETURN(const Target target, ReadTarget(picture, text));
     const size_t before = found.size();
     bool any = false;
     for (const GroupPlan& group : picture.plan.groups) {

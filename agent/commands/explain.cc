@@ -1,4 +1,5 @@
 #include <algorithm>
+
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/commands.h"
@@ -21,7 +22,7 @@ struct Answer {
 
 // Devices without a group have a plan only where they are selected: here they get one.
 absl::StatusOr<Answer> Find(const Picture& picture, const std::string& text) {
-  ASSIGN_OR_RETURN(const Target target, ParseTarget(text, picture.facts.devices));
+  ASSIGN_OR_RETURN(const Target target, ReadTarget(picture, text));
   Answer answer{.asked = target.selector.address, .resource = target.resource};
   const auto groups = FindTargets(picture, {text});
   if (groups.ok()) {

@@ -53,6 +53,10 @@ std::set<std::string> WantedMdevs(const Session& session, const Picture& picture
   if (selectors.empty()) return OwnMdevs(picture.facts);
   std::set<std::string> uuids;
   for (const std::string& selector : selectors) {
+    if (const MdevInstance* const meant = MdevMeant(picture.facts, selector)) {
+      if (IsOwnMdev(*meant)) uuids.insert(meant->uuid);
+      continue;
+    }
     if (auto offered = OwnMdevsOf(picture.facts, picture.plan.resources, selector)) {
       uuids.merge(*offered);
       continue;

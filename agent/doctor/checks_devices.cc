@@ -141,7 +141,8 @@ Findings Selection(const DoctorFacts& facts) {
   };
   if (std::ranges::none_of(facts.picture->plan.groups, selected)) {
     return {Warn("the configuration selects no device of this node",
-                 "vfio-agent list --all shows what there is; resources[].select chooses")};
+                 absl::StrFormat("vfio-agent list --all shows what there is; %s chooses",
+                                 facts.vgpu ? "mdev[].parent" : "resources[].select"))};
   }
   std::ranges::move(TellVfsToMake(facts.picture->plan), std::back_inserter(offered));
   findings.insert(findings.begin(),

@@ -94,12 +94,12 @@ Findings VfioModules(const DoctorFacts& facts) {
   return findings;
 }
 
-// How many functions of selected groups `driver` has.
+// How many functions of selected groups `driver` has and is to lose.
 int SelectedWith(const DoctorFacts& facts, std::string_view driver) {
   int count = 0;
   if (!facts.picture) return 0;
   for (const GroupPlan& group : facts.picture->plan.groups) {
-    if (group.verdict == Verdict::kUnselected) continue;
+    if (group.verdict == Verdict::kUnselected || group.makes_mdevs) continue;
     count += static_cast<int>(std::ranges::count_if(group.members, [&](const Member& member) {
       const bool stays = member.role == Role::kPhysical || member.action == MemberAction::kKeep;
       return !stays && member.driver == driver;

@@ -110,6 +110,7 @@ DoctorFacts TakeDoctorFacts(Session& session) {
   DoctorFacts facts{
       .view = ViewOf(tree),
       .settings = session.settings(),
+      .vgpu = session.config().in_force == Mode::kVgpu,
       .passthrough = session.config().in_force != Mode::kContainer,
       .vgpus = !session.config().policy.mdev.empty() || !session.config().policy.vgpu.empty()};
   TakePicture(session, facts);

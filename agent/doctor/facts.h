@@ -72,6 +72,7 @@ struct StateDirFacts {
 struct DoctorFacts {
   View view = View::kHost;
   Settings settings;
+  bool vgpu = false;  // mode: vm-vgpu
   bool passthrough = true;
   bool vgpus = false;  // the configuration makes vGPUs: `mdev` or `vgpu`
   FirmwareFacts firmware;

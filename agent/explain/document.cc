@@ -38,6 +38,14 @@ Json MemberToJson(const MemberNote& note) {
           {"errors", note.errors}};
 }
 
+Json MdevToJson(const MdevNote& note) {
+  return {{"uuid", note.mdev.uuid},
+          {"group", note.mdev.group ? Json(*note.mdev.group) : Json(nullptr)},
+          {"mdev_type", note.mdev.type},
+          {"own", note.own},
+          {"resource", note.resource.empty() ? Json(nullptr) : Json(note.resource)}};
+}
+
 Json RelocationToJson(const Relocation& relocation) {
   constexpr const char* kOutcomes[] = {"alone", "shared", "unknown"};
   Json ports = Json::array();
@@ -84,6 +92,9 @@ Json ExplanationToJson(const Explanation& explanation) {
                                  : (explanation.without_iommu ? Json("unknown") : Json(nullptr));
   json["other_slots"] =
       explanation.relocation ? RelocationToJson(*explanation.relocation) : Json(nullptr);
+  for (const MdevNote& note : explanation.mdevs) {
+    json["mediated_devices"].push_back(MdevToJson(note));
+  }
   json["commands"] = commands;
   json["look"] = explanation.look;
   if (!explanation.memory.empty()) json["memory"] = explanation.memory;

@@ -8,6 +8,7 @@
 #include "agent/kubevirt/kubevirt.h"
 #include "agent/pci_class.h"
 #include "iommu/egm.h"
+#include "iommu/mdev.h"
 #include "iommu/planning.h"
 
 namespace vfio_agent {
@@ -86,6 +87,22 @@ bool HasCompany(const GroupPlan& group, const PciAddress& subject) {
          });
 }
 
+std::vector<MdevNote> MdevsOf(const Picture& picture, const GroupPlan& group) {
+  std::vector<MdevNote> notes;
+  for (const MdevInstance& mdev : picture.facts.mdev.instances) {
+    if (!mdev.parent || !IsMember(group, *mdev.parent)) continue;
+    MdevNote note{.mdev = mdev, .own = IsOwnMdev(mdev)};
+    for (const Resource& resource : picture.plan.resources) {
+      const auto unit = std::ranges::find(resource.units, mdev.uuid, &Unit::id);
+      if (unit == resource.units.end()) continue;
+      note.resource = resource.name;
+      note.state = std::string(Name(unit->state));
+    }
+    notes.push_back(std::move(note));
+  }
+  return notes;
+}
+
 // Commands that show what the text speaks of.
 std::vector<std::string> LookCommands(const Surroundings& around, const Explanation& explanation,
                                       const std::set<PciAddress>& culprits) {
@@ -106,6 +123,10 @@ std::vector<std::string> LookCommands(const Surroundings& around, const Explanat
   if (explanation.plan.group) {
     commands.push_back(
         absl::StrFormat("ls -l /sys/kernel/iommu_groups/%d/devices", *explanation.plan.group));
+  }
+  for (const MdevNote& note : explanation.mdevs) {
+    if (note.mdev.group)
+      commands.push_back(absl::StrFormat("fuser -v /dev/vfio/%d", *note.mdev.group));
   }
   // What stays with its driver has no node that a guest could have open.
   const GroupPlan& plan = explanation.plan;
@@ -162,6 +183,7 @@ Explanation Explain(const Surroundings& around, const GroupPlan& group) {
     explanation.merges.push_back({.text = ExplainMerge(facts, merge), .bridge = bridge});
     culprits.insert(merge.culprit);
   }
+  explanation.mdevs = MdevsOf(around.picture, group);
   for (const Member& member : group.members) {
     explanation.members.push_back(NoteOf(around, group, member));
     if (member.role != Role::kBridge &&

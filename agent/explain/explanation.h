@@ -47,6 +47,14 @@ struct IfSelected {
   std::vector<Refusal> refusals;
 };
 
+// An instance on a member of the group.
+struct MdevNote {
+  MdevInstance mdev;
+  bool own = false;      // made by this program
+  std::string resource;  // as which it is offered; empty for none
+  std::string state;
+};
+
 struct MergeNote {
   std::string text;     // of ExplainMerge()
   bool bridge = false;  // it is a bridge that is in the group for this reason
@@ -56,6 +64,7 @@ struct Explanation {
   GroupPlan plan;  // of a device without a group: itself and its slot, unselected
   std::vector<MemberNote> members;
   std::vector<MergeNote> merges;
+  std::vector<MdevNote> mdevs;
   std::string why_unreadable;       // what keeps registers from being read, where some are not
   std::vector<PciAddress> unknown;  // whose ACS on the way to the root is not known
   std::vector<DevicePath> paths;    // one for each member, in their order

@@ -33,6 +33,18 @@ std::string MembersText(const Explanation& explanation) {
   return text;
 }
 
+std::string MdevsText(const Explanation& explanation) {
+  std::string text;
+  for (const MdevNote& note : explanation.mdevs) {
+    text += absl::StrFormat(
+        "    %s  group %s  type %s  made by %s%s\n", note.mdev.uuid,
+        note.mdev.group ? absl::StrFormat("%d", *note.mdev.group) : "(none)",
+        note.mdev.type.empty() ? "(unknown)" : note.mdev.type, note.own ? "vfio-agent" : "others",
+        note.resource.empty() ? "" : absl::StrFormat("  %s, %s", note.resource, note.state));
+  }
+  return text.empty() ? text : "  mediated devices\n" + text;
+}
+
 // Each endpoint's own line names the port; those of the bridges between would say the same again.
 std::string MergesText(const Explanation& explanation) {
   if (explanation.members.size() < 2) return "";
@@ -164,7 +176,7 @@ std::string ExplanationText(const Explanation& explanation) {
   std::string text = absl::StrFormat(
       "%s%s%s: %s\n", group.group ? absl::StrFormat("group %d", *group.group) : "no group",
       group.resource.empty() ? "" : ", ", group.resource, VerdictWords(group));
-  text += MembersText(explanation) + MergesText(explanation);
+  text += MembersText(explanation) + MdevsText(explanation) + MergesText(explanation);
   text += PathsText(explanation) + RefusalsText("refused", group.refusals) +
           RefusalsText("warnings", group.warnings) + IfSelectedText(explanation) +
           ExpectedText(explanation) + RelocationText(explanation);

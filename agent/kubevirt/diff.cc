@@ -64,6 +64,31 @@ bool IsSelectorOf(const std::string& selector, const ServedResource& resource) {
   return std::ranges::count(resource.selectors, absl::AsciiStrToUpper(selector)) > 0;
 }
 
+// Of mediated devices the entry should stand in the list for them and name their type. KubeVirt
+// looks at neither where the entry is external.
+void CheckMediated(const ServedResource& resource, const Entries& entries,
+                   std::vector<Finding>& findings) {
+  const auto names_type = [&](const PermittedDevice* entry) {
+    return std::ranges::count(resource.mdev_types, entry->selector) > 0;
+  };
+  for (const PermittedDevice* entry : entries) {
+    if (entry->pci) {
+      findings.push_back({.code = "wrong-list",
+                          .where = entry->where,
+                          .text = "these are mediated devices, and the entry stands in "
+                                  "pciHostDevices; they start all the same",
+                          .remedy = "take it out there; " + EntryFor(resource)});
+    } else if (!names_type(entry)) {
+      findings.push_back({.code = "type-mismatch",
+                          .where = entry->where,
+                          .text = absl::StrFormat("mdevNameSelector '%s' is no type of this "
+                                                  "resource here; they start all the same",
+                                                  entry->selector),
+                          .remedy = absl::StrFormat("write \"%s\"", resource.mdev_types.front())});
+    }
+  }
+}
+
 // KubeVirt looks at the selector of an external entry only to tell Grace GPUs from others.
 void CheckSelectors(const ServedResource& resource, const Entries& entries,
                     std::vector<Finding>& findings) {
@@ -128,7 +153,11 @@ Compared CheckResource(const ServedResource& resource, const KubevirtConfigurati
     return compared;
   }
   CheckExternal(entries, compared.findings);
-  CheckSelectors(resource, entries, compared.findings);
+  if (resource.mdev_types.empty()) {
+    CheckSelectors(resource, entries, compared.findings);
+  } else {
+    CheckMediated(resource, entries, compared.findings);
+  }
   CheckCollisions(resource, configuration, compared.findings);
   return compared;
 }

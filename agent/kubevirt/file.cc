@@ -62,6 +62,8 @@ absl::Status ReadPermitted(const YamlValue& devices, std::string_view list, bool
     PermittedDevice device{.pci = pci, .where = item.where};
     if (pci) {
       ASSIGN_OR_RETURN(device.selector, FindText(item, "pciVendorSelector"));
+    } else {
+      ASSIGN_OR_RETURN(device.selector, FindText(item, "mdevNameSelector"));
     }
     ASSIGN_OR_RETURN(device.resource, FindText(item, "resourceName"));
     ASSIGN_OR_RETURN(device.external, FindBool(item, "externalResourceProvider"));

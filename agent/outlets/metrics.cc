@@ -38,6 +38,7 @@ std::string Number(const std::optional<int>& value) {
 
 // By what drives it now.
 std::string DeviceState(const DeviceStatus& device) {
+  if (device.makes_mdevs) return "parent";
   if (device.driver.empty()) return "none";
   return device.driver.find("vfio") != std::string::npos ? "vfio" : "host";
 }

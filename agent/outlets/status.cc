@@ -30,6 +30,8 @@ UnitStatus MakeUnit(const Unit& unit, const Offered& offered) {
                   .groups = unit.groups,
                   .addresses = AddressesOf(unit)};
   const auto found = offered.find(unit.id);
+  made.mdev_type = unit.mdev_type;
+  if (!unit.mdev_type.empty()) made.parent = unit.primary.ToString();
   made.listed = found != offered.end();
   made.healthy = made.listed && found->second->healthy;
   return made;
@@ -45,7 +47,8 @@ UnitStatus MakeWithdrawn(const OfferedUnit& unit) {
           .listed = true,
           .healthy = unit.healthy,
           .groups = unit.groups,
-          .addresses = unit.addresses.size() > 1 ? unit.addresses : std::vector<std::string>()};
+          .addresses = unit.addresses.size() > 1 ? unit.addresses : std::vector<std::string>(),
+          .mdev_type = unit.mdev_type};
 }
 
 Offered IndexUnits(const std::vector<Offer>& offers, const std::string& resource) {
@@ -104,7 +107,8 @@ void AddDevices(const GroupPlan& group, const NodeFacts& facts, NodeStatus& node
                             .driver = member.driver.value_or(""),
                             .group = group.group,
                             .numa_node = device == nullptr ? std::nullopt : device->numa_node,
-                            .resource = group.resource});
+                            .resource = group.resource,
+                            .makes_mdevs = group.makes_mdevs});
   }
 }
 

@@ -52,6 +52,8 @@ Json UnitToJson(const UnitStatus& unit) {
                {"pods", pods}};
   if (!unit.groups.empty()) json["groups"] = unit.groups;
   if (!unit.addresses.empty()) json["addresses"] = unit.addresses;
+  if (!unit.mdev_type.empty()) json["mdev_type"] = unit.mdev_type;
+  if (!unit.parent.empty()) json["parent"] = unit.parent;
   return json;
 }
 

@@ -1,10 +1,11 @@
 # The files of each folder, and what the folder links.
 vfio_agent_library(sysfs
   SOURCES capabilities.cc cgroup_owner.cc config_space.cc device_walk.cc display_use.cc egm.cc
-          holders.cc host_firmware.cc host_memory.cc host_modules.cc host_processes.cc
-          host_view.cc iommu_facts.cc mdev.cc module_facts.cc module_loader.cc network_use.cc
-          node_facts.cc node_watch.cc numa.cc pci_address.cc pci_device.cc proc_text.cc
-          process_use.cc storage_use.cc tree.cc uevents.cc use.cc vgpu.cc watch.cc writer.cc
+          group_nodes.cc holders.cc host_firmware.cc host_memory.cc host_modules.cc
+          host_processes.cc host_view.cc iommu_facts.cc mdev.cc module_facts.cc module_loader.cc
+          network_use.cc node_facts.cc node_watch.cc numa.cc pci_address.cc pci_device.cc
+          proc_text.cc process_use.cc storage_use.cc tree.cc uevents.cc use.cc vgpu.cc watch.cc
+          writer.cc
   PUBLIC vfio_agent_absl
   PRIVATE PkgConfig::libpci PkgConfig::libudev ${CMAKE_DL_LIBS})
 vfio_agent_library(iommu

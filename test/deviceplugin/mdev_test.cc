@@ -83,6 +83,28 @@ TEST_CASE("R38: a mediated device that has changed since it was offered is not g
   }
 }
 
+TEST_CASE("a mediated device is given with a node of its own, and iommufd where it is asked for",
+          "[deviceplugin]") {
+  NodeFacts facts = Node({Gpu("0000:3b:00.0", 5)});
+  facts.vfio_nodes = {"devices/vfio3"};
+  facts.iommu_node = true;
+  facts.mdev.instances = {
+      {kUuid, At("0000:3b:00.0"), "nvidia-222", 40, "nvidia-vgpu-vfio", "vfio3"}};
+  Plan plan;
+  plan.resources = {{.name = kResource,
+                     .units = {{.id = kUuid,
+                                .primary = At("0000:3b:00.0"),
+                                .group = 40,
+                                .state = UnitState::kReady,
+                                .mdev_type = "nvidia-222"}}}};
+  const auto nodes = [&](const OfferOptions& options) {
+    return MakeOffers(plan, facts, {}, options, nullptr, absl::UnixEpoch()).at(0).units.at(0).nodes;
+  };
+  CHECK(nodes({}) == std::vector<std::string>{"/dev/vfio/devices/vfio3"});
+  CHECK(nodes({.iommufd = true}) ==
+        std::vector<std::string>{"/dev/vfio/devices/vfio3", "/dev/iommu"});
+}
+
 TEST_CASE("R28: a mediated device that goes stays listed as unhealthy, with the reason",
           "[deviceplugin]") {
   NodeFacts facts = Node({Gpu("0000:3b:00.0", 5)});

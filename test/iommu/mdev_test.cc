@@ -140,6 +140,18 @@ TEST_CASE("VGPU: what keeps an instance from guests is said", "[mdev]") {
     CHECK(unit().reason == "node-missing: /dev/vfio/40 is not there");
     CHECK(unit().state == UnitState::kUnhealthy);
   }
+  SECTION("the kernel has nodes of devices alone") {
+    facts.vfio_nodes = {"devices/vfio3"};
+    facts.iommu_node = true;
+    CHECK(unit().reason == "node-missing: /dev/vfio/40 is not there");
+    facts.mdev.instances[0].cdev = "vfio3";
+    CHECK_THAT(unit().reason, Catch::EndsWith("set kubelet.iommufd"));
+    Policy iommufd = policy;
+    iommufd.iommufd = true;
+    CHECK(States(PlanFor(facts, iommufd, custody)) == "ready ");
+    facts.iommu_node = false;
+    CHECK(States(PlanFor(facts, iommufd, custody)) == "unhealthy ");
+  }
   SECTION("it has no driver") {
     facts.mdev.instances[0].driver.reset();
     CHECK(unit().state == UnitState::kUnhealthy);
@@ -160,6 +172,12 @@ TEST_CASE("VGPU: what cannot be planned is refused with what to do", "[mdev]") {
           "no parent has the type 'GRID V100-1Q'; 0000:3b:00.0 has: GRID T4-1Q, GRID T4-4Q");
     CHECK(GroupOf(plan, 5).actions.empty());
     CHECK(States(plan) == "refused ");
+  }
+  SECTION("a type that nobody has, of several parents") {
+    const Plan plan = PlanFor(ThreeParents(), Wanting({{"GRID V100-1Q", 1}}));
+    CHECK(Codes(plan.refusals) ==
+          "vfio-driver-missing 0000:3b:00.0\nvfio-driver-missing 0000:5e:00.0\n"
+          "vfio-driver-missing 0000:af:00.0");
   }
   SECTION("a driver that makes none") {
     facts.mdev.parents.clear();

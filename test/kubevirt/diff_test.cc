@@ -72,6 +72,22 @@ TEST_CASE("R55: a selector that is no device's of the resource is told", "[kubev
   CHECK(CodesOf(two, With({Entry()})) == "(selector-missing)");
 }
 
+TEST_CASE("an entry of mediated devices in the wrong list, or of another type, is told",
+          "[kubevirt]") {
+  const ServedResource vgpus{
+      .name = kName, .groups = {{40, {"uuid"}}}, .mdev_types = {"GRID T4-1Q"}};
+  PermittedDevice entry = Entry(kName, "GRID T4-1Q");
+  entry.pci = false;
+  CHECK(CodesOf(vgpus, With({entry})).empty());
+  entry.selector = "GRID T4-2Q";
+  CHECK(CodesOf(vgpus, With({entry})) == "(type-mismatch)");
+  const auto compared = Compare({.resources = {vgpus}}, With({Entry(kName, "10DE:1EB8")}));
+  CHECK(Codes(compared.front()) == "(wrong-list)");
+  CHECK_THAT(ComparedText(compared),
+             Catch::Contains("change: take it out there; add to "
+                             "permittedHostDevices.mediatedDevices: {mdevNameSelector: \"GRID"));
+}
+
 TEST_CASE("R54: a name that differs by a letter's case or by '.' and '_' is not the name",
           "[kubevirt]") {
   for (const char* name :

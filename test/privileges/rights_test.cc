@@ -200,6 +200,12 @@ TEST_CASE("whether a group is open is unknown, not denied, where its node is ano
           if (!KeepRights(kAgentRights, kAgentRights).ok()) ::_exit(1);
           ::_exit(IsGroupOpen(*tree, 26) == std::nullopt ? 0 : 2);
         }) == 0);
+  // A group of noiommu mode has another node.
+  std::filesystem::rename(node, dir.path() + "/dev/vfio/noiommu-26");
+  CHECK(InChild([&tree] {
+          if (!KeepRights(kAgentRights, kAgentRights).ok()) ::_exit(1);
+          ::_exit(IsGroupOpen(*tree, 26) == std::nullopt ? 0 : 2);
+        }) == 0);
 }
 
 }  // namespace

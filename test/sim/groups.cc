@@ -98,32 +98,43 @@ void Kernel::AddVfioFiles(const DevicePtr& device) {
     device->facts.group = number;
     JoinGroup(*device);
   }
+  device->vfio_index = TakeVfioIndex();
+  if (!faults_.Take(device->facts.address, "node")) ShowGroupNode(*device->facts.group);
+  ShowCdev(device->path, device->vfio_index);
+}
+
+int Kernel::TakeVfioIndex() {
   int index = 0;
   for (const int used : vfio_indices_) {  // the lowest free one: the set is in order
     if (used != index) break;
     ++index;
   }
   vfio_indices_.insert(index);
-  device->vfio_index = index;
-  if (!faults_.Take(device->facts.address, "node")) ShowGroupNode(*device->facts.group);
+  return index;
+}
+
+void Kernel::ShowCdev(const std::string& path, int index) {
   if (machine_.cdevs == Cdevs::kNone) return;
   const std::string name = absl::StrFormat("vfio%d", index);
-  vfs_.Directory(device->path + "/vfio-dev/" + name);
+  vfs_.Directory(path + "/vfio-dev/" + name);
   if (machine_.cdevs == Cdevs::kSysfsOnly) return;
-  vfs_.Text(device->path + "/vfio-dev/" + name + "/dev",
-            absl::StrFormat("%d:%d\n", kCdevMajor, index));
+  vfs_.Text(path + "/vfio-dev/" + name + "/dev", absl::StrFormat("%d:%d\n", kCdevMajor, index));
   vfs_.Character("dev/vfio/devices/" + name, 0600,
                  makedev(kCdevMajor, static_cast<unsigned>(index)));
 }
 
-void Kernel::RemoveVfioFiles(const DevicePtr& device) {
-  const int number = *device->facts.group;
-  vfs_.Remove(absl::StrFormat("dev/vfio/devices/vfio%d", device->vfio_index));
+void Kernel::HideCdevNode(int index) {
+  vfs_.Remove(absl::StrFormat("dev/vfio/devices/vfio%d", index));
   if (const Node* cdevs = vfs_.Find("dev/vfio/devices"); cdevs && cdevs->children.empty()) {
     vfs_.Remove("dev/vfio/devices");  // devtmpfs takes away directories that it emptied
   }
+  vfio_indices_.erase(index);
+}
+
+void Kernel::RemoveVfioFiles(const DevicePtr& device) {
+  const int number = *device->facts.group;
+  HideCdevNode(std::exchange(device->vfio_index, -1));
   vfs_.Remove(device->path + "/vfio-dev");
-  vfio_indices_.erase(std::exchange(device->vfio_index, -1));
   const auto group = groups_.find(number);
   const bool noiommu = group != groups_.end() && group->second.facts.name == kNoIommuName;
   if (noiommu) {

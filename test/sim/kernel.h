@@ -54,6 +54,7 @@ struct Mdev {
   std::string parent;  // address
   std::string type;
   int group = 0;
+  int vfio_index = -1;
 };
 
 // One write, for ".log".
@@ -137,6 +138,10 @@ class Kernel {
   void ShowGroup(int number);
   int FreeGroupNumber() const;
   void AddVfioFiles(const DevicePtr& device);
+  int TakeVfioIndex();
+  // vfio-dev below the device at `path`, and its node, as far as this kernel has them.
+  void ShowCdev(const std::string& path, int index);
+  void HideCdevNode(int index);
   void RemoveVfioFiles(const DevicePtr& device);
   void ShowGroupNode(int number);
   bool Held(const Device& device) const;
@@ -177,6 +182,7 @@ class Kernel {
   int StoreMdevRemove(const std::string& uuid, std::string_view text, Call& call);
   void ShowMdev(const std::string& uuid);
   void HideMdev(const std::string& uuid);
+  void LeaveMdevBus(const std::string& uuid, const Mdev& mdev);
 
   // vgpu.cc
   void ShowVgpu(const DevicePtr& device);

@@ -81,7 +81,10 @@ int Kernel::StoreMdevCreate(const DevicePtr& device, const std::string& type, st
   const std::string uuid = absl::AsciiStrToLower(std::string(text));
   if (mdevs_.contains(uuid)) return EEXIST;
   if (AvailableMdevs(device->facts.address, type) <= 0) return ENOSPC;
-  mdevs_[uuid] = {.parent = device->facts.address, .type = type, .group = FreeGroupNumber()};
+  mdevs_[uuid] = {.parent = device->facts.address,
+                  .type = type,
+                  .group = FreeGroupNumber(),
+                  .vfio_index = TakeVfioIndex()};
   ShowMdev(uuid);
   return 0;
 }
@@ -102,6 +105,9 @@ void Kernel::ShowMdev(const std::string& uuid) {
   groups_[mdev.group].members.insert(uuid);
   vfs_.Link(MdevGroupPath(mdev.group) + "/devices/" + uuid, path);
   vfs_.Link(path + "/iommu_group", MdevGroupPath(mdev.group));
+  // The kernel calls the groups of all devices without an IOMMU of their own so.
+  vfs_.Text(MdevGroupPath(mdev.group) + "/name", "vfio-noiommu\n");
+  ShowCdev(path, mdev.vfio_index);
   if (!faults_.Take(mdev.parent, "node")) ShowGroupNode(mdev.group);
 }
 
@@ -112,15 +118,26 @@ void Kernel::HideMdev(const std::string& uuid) {
   const Device& parent = *Find(mdev.parent);
   mdevs_.erase(found);
   groups_.erase(mdev.group);
+  HideCdevNode(mdev.vfio_index);
   ShowGroupNode(mdev.group);
   vfs_.Remove(MdevGroupPath(mdev.group));
-  vfs_.Remove("sys/bus/mdev/devices/" + uuid);
-  vfs_.Remove(TypePath(parent, mdev.type) + "/devices/" + uuid);
+  LeaveMdevBus(uuid, mdev);
   vfs_.Remove(parent.path + "/" + uuid);
   changed_.notify_all();
 }
 
-// Waits for who has it open, as the kernel does.
+// What goes at once when an instance is removed, also where somebody has it open.
+void Kernel::LeaveMdevBus(const std::string& uuid, const Mdev& mdev) {
+  const Device& parent = *Find(mdev.parent);
+  vfs_.Remove("sys/bus/mdev/devices/" + uuid);
+  vfs_.Remove(TypePath(parent, mdev.type) + "/devices/" + uuid);
+  for (const char* gone : {"/mdev_type", "/driver", "/remove", "/subsystem"}) {
+    vfs_.Remove(parent.path + "/" + uuid + gone);
+  }
+}
+
+// Waits for who has it open, as the kernel does: until then its directory, group, node and place in
+// available_instances stay, and its uuid cannot be made again. To end the writer ends no wait.
 int Kernel::StoreMdevRemove(const std::string& uuid, std::string_view text, Call& call) {
   unsigned value = 0;
   if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc{}) {
@@ -131,7 +148,8 @@ int Kernel::StoreMdevRemove(const std::string& uuid, std::string_view text, Call
     const auto mdev = mdevs_.find(uuid);
     return mdev == mdevs_.end() || groups_[mdev->second.group].holders.empty();
   };
-  if (const int error = WaitUntil(free, true, call)) return error;
+  if (const auto mdev = mdevs_.find(uuid); mdev != mdevs_.end()) LeaveMdevBus(uuid, mdev->second);
+  if (const int error = WaitUntil(free, false, call)) return error;
   HideMdev(uuid);
   return 0;
 }

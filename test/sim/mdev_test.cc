@@ -1,3 +1,5 @@
+#include <future>
+
 #include "test/sim/kernel_fixture.h"
 
 namespace vfio_agent::sim {
@@ -64,6 +66,39 @@ TEST_CASE("create refuses what is no uuid, what is there, and what there is no r
   CHECK(Create(*kernel, "nvidia-225", kOther) == ENOSPC);
   REQUIRE(Create(*kernel, "nvidia-222", kOther) == 0);
   CHECK(Create(*kernel, "nvidia-222", kThird) == ENOSPC);
+}
+
+TEST_CASE("a removal that waits leaves the bus at once, and the rest with the holder") {
+  const auto kernel = MakeKernel(kMdevNode);
+  REQUIRE(Create(*kernel, "nvidia-222", kUuid) == 0);
+  const std::string below = std::string(kT4) + "/" + kUuid;
+  REQUIRE(kernel->Control("hold 0 7001 qemu-system-x86") == 0);
+  auto removal =
+      std::async(std::launch::async, [&] { return kernel->Write(Device(kUuid) + "/remove", "1"); });
+  REQUIRE(Eventually([&] { return !kernel->Exists(Device(kUuid)); }));
+  for (const char* gone : {"/mdev_type", "/driver", "/remove"}) {
+    CAPTURE(gone);
+    CHECK_FALSE(kernel->Exists(below + gone));
+  }
+  CHECK(kernel->Exists(below + "/iommu_group"));
+  CHECK(kernel->Exists("dev/vfio/0"));
+  CHECK(ReadText(*kernel, TypeFile("nvidia-222", "available_instances")) == "1\n");
+  CHECK(Create(*kernel, "nvidia-222", kUuid) == EEXIST);
+  REQUIRE(kernel->Control("free 0") == 0);
+  CHECK(removal.get() == 0);
+  CHECK_FALSE(kernel->Exists(below));
+  CHECK(Create(*kernel, "nvidia-222", kUuid) == 0);
+}
+
+TEST_CASE("an instance has a node of its own where the kernel makes them") {
+  const std::string text = kMdevNode;
+  const auto kernel = MakeKernel("host: {iommu_active: true, iommu: intel, cdevs: full}" +
+                                 text.substr(text.find("\ndevices")));
+  REQUIRE(Create(*kernel, "nvidia-222", kUuid) == 0);
+  CHECK(kernel->Exists(Device(kUuid) + "/vfio-dev/vfio0/dev"));
+  CHECK(kernel->Exists("dev/vfio/devices/vfio0"));
+  CHECK(kernel->Write(Device(kUuid) + "/remove", "1") == 0);
+  CHECK_FALSE(kernel->Exists("dev/vfio/devices/vfio0"));
 }
 
 TEST_CASE("the parent's driver takes its instances with it") {

@@ -138,6 +138,10 @@ TEST_CASE("names below sys that have an id in them have another one", "[snapshot
         "sys/devices/pci0000:00/0000:01:00.0/net/enx000000000001/address");
   CHECK(MaskPlace("sys/fs/btrfs/1b2c3d4e-0000-1111-2222-333344445555/devices", masker) ==
         "sys/fs/btrfs/00000000-0000-0000-0000-000000000001/devices");
+  const std::string own = "sys/bus/mdev/devices/00000000-3b00-8f10-8001-cb5fb97d4a6f";
+  CHECK(MaskPlace(own, masker) == own);
+  CHECK(MaskPlace("sys/bus/mdev/devices/83b8f4f2-509f-382f-3c1e-e6bfe0fa1001", masker) !=
+        "sys/bus/mdev/devices/83b8f4f2-509f-382f-3c1e-e6bfe0fa1001");
   CHECK(MaskPlace("proc/spl/kstat/zfs/tank/io", masker) == "proc/spl/kstat/zfs/masked-0001/io");
   CHECK(MaskPlace("sys/bus/pci/devices/0000:01:00.0", masker) ==
         "sys/bus/pci/devices/0000:01:00.0");

@@ -174,5 +174,32 @@ TEST_CASE("a group whose node can be opened, or is not there, is not open", "[sy
   CHECK(IsGroupOpen(fake.Open(), 27) == false);
 }
 
+TEST_CASE("without nodes of groups a group is open where a process has a member's own", "[sysfs]") {
+  Processes processes;
+  processes.Below(kCard, "vfio-dev/vfio3/dev", "242:3");
+  processes.Process(7, "a", {"/dev/vfio/devices/vfio3"});
+  CHECK(IsGroupOpen(processes.Open(), 26) == false);  // such a kernel makes no cdevs
+  processes.Node("devices/vfio3");
+  CHECK(IsGroupOpen(processes.Open(), 26) == true);
+  processes.Remove("proc/7");
+  CHECK(IsGroupOpen(processes.Open(), 26) == false);
+  processes.Process(7, "a", {"/dev/vfio/devices/vfio3"}).Node("26");
+  CHECK(IsGroupOpen(processes.Open(), 26) == false);  // the kernel's word on the group
+}
+
+TEST_CASE("a mediated device's own node counts for its group", "[sysfs]") {
+  constexpr char kUuid[] = "83b8f4f2-509f-382f-3c1e-e6bfe0fa1001";
+  Processes processes;
+  const std::string dir = processes.Real(kCard) + "/" + kUuid;
+  processes.Below(kCard, std::string(kUuid) + "/vfio-dev/vfio4/dev", "242:4");
+  processes.Link(std::string("sys/bus/mdev/devices/") + kUuid, dir);
+  processes.Link(dir + "/iommu_group", "sys/kernel/iommu_groups/25");
+  processes.Link(std::string("sys/kernel/iommu_groups/25/devices/") + kUuid, dir);
+  processes.Process(7, "a", {"/dev/vfio/devices/vfio4"}).Node("devices/vfio4");
+  CHECK(processes.Facts().mdev.instances.at(0).cdev == "vfio4");
+  CHECK(Names(processes.Find().groups.at(25)) == "pid 7 (a)");
+  CHECK(IsGroupOpen(processes.Open(), 25) == true);
+}
+
 }  // namespace
 }  // namespace vfio_agent

@@ -63,6 +63,7 @@ TEST_CASE("an instance knows its parent, type, group and driver", "[sysfs]") {
   CHECK(mdev.type == "nvidia-222");
   CHECK(mdev.group == 40);
   CHECK(mdev.driver.value_or("none") == "nvidia-vgpu-vfio");
+  CHECK_FALSE(mdev.cdev);
   CHECK(FindMdev(facts, kUuid) == &facts.instances[0]);
 }
 

@@ -76,6 +76,18 @@ TEST_CASE("mediated devices belong to another manager", "[sysfs]") {
   CHECK(tree.Uses(kCard) == absl::StrFormat("manager: has 2 mdev instances (%s)", kInstance));
 }
 
+TEST_CASE("mediated devices of this program's are removed by it, others by who made them",
+          "[sysfs]") {
+  const auto remedy = [](const UseTree& tree) {
+    return tree.Read(kCard).devices.begin()->second.front().remedy;
+  };
+  UseTree tree;
+  tree.Below(kCard, "00000000-6500-8f10-8000-cb5fb97d4a6f/uevent", "");
+  CHECK(remedy(tree) == absl::StrFormat("vfio-agent release %s", kCard));
+  tree.Below(kCard, std::string(kInstance) + "/uevent", "");
+  CHECK(remedy(tree) == "remove the mediated devices first (mdevctl stop)");
+}
+
 TEST_CASE("a function with a PCI domain of its own carries other functions", "[sysfs]") {
   UseTree tree;
   tree.Below(kCard, "pci10000:00/10000:e1:00.0/nvme/nvme0/nvme0n1/dev", "259:0");

@@ -1,4 +1,5 @@
-// fakepci: gives stock QEMU two devices with NVIDIA's ids, so that a guest has an H100 to hand out.
+// fakepci: gives stock QEMU devices with NVIDIA's ids, so that a guest has an H100 to hand out and
+// Teslas T4 to cut up.
 //
 // Preloaded into qemu-system-x86_64, it registers QEMU object types that derive from existing
 // devices and differ in their PCI ids alone. QEMU's headers are not needed: the four fields lie
@@ -36,6 +37,8 @@ struct FakeDevice {
 constexpr FakeDevice kDevices[] = {
     {"fake-h100", "e1000e", {0x8086, 0x10d3, 0, 0x0200}, {0x10de, 0x2330, 0xa1, 0x0302}},
     {"fake-h100-audio", "intel-hda", {0x8086, 0x2668, 0, 0x0403}, {0x10de, 0x22ba, 0xa1, 0x0403}},
+    // Not of class 0302, which the default policy would give away whole.
+    {"fake-t4", "edu", {0x1234, 0x11e8, 0, 0x00ff}, {0x10de, 0x1eb8, 0xa1, 0x1200}},
 };
 
 // QEMU's struct of the same name, field by field.

@@ -9,6 +9,7 @@ set -u -o pipefail
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$source_dir/host/machine.sh"
 . "$source_dir/host/kernel.sh"
+. "$source_dir/host/module.sh"
 . "$source_dir/host/image.sh"
 . "$source_dir/host/boot.sh"
 
@@ -86,6 +87,7 @@ mkdir -p "$cache"
 exec {lock}>"$work/lock" && flock "$lock" || exit 1
 find_kernel "$cache" || skip "$reason"
 build_base "$kernel" "$release" "$cache/base-$release.cpio" || exit 1
+build_module "$cache" "$release" "$source_dir/module" || module=
 build_image "$cache/base-$release.cpio" "$source_dir" "$image" "${2:-.}" "${programs[@]}" || exit 1
 
 total=0 bad=0

@@ -4,6 +4,7 @@
 . /guest/expect.sh
 . /guest/kubelet.sh
 . /guest/trace.sh
+. /guest/mdev.sh
 
 PCI=/sys/bus/pci
 TMP=/run/case
@@ -40,6 +41,9 @@ verdict() {
   echo "--- $uptime s: $1"
 }
 
+# What is to be read beside the verdicts.
+note() { echo "# $1" >&7; }
+
 show_failure() {
   echo "!!! $1"
   for file in out err lines daemon.log probe.log kubelet.log; do
@@ -66,8 +70,9 @@ driver_of() {
   driver=${driver##*/}
 }
 
+# group_of DEVICE: a PCI function by its address, or a mediated device by its uuid.
 group_of() {
-  group=$(readlink "$PCI/devices/$1/iommu_group")
+  group=$(readlink /sys/bus/*/devices/"$1"/iommu_group)
   group=${group##*/}
 }
 

@@ -7,7 +7,7 @@
 # and what a case loads.
 host_modules=(e1000e e1000 snd_hda_intel snd_hda_codec_generic nvme virtio_pci ext4 crc32c_generic)
 vfio_modules=(vfio vfio_iommu_type1 vfio_pci)
-case_modules=(bochs aer_inject)
+case_modules=(bochs aer_inject mdev)
 
 # new_stage FILE: a folder beside FILE that becomes the guest's root, so all may enter it.
 new_stage() {
@@ -62,6 +62,11 @@ add_library() {
   done
 }
 
+# add_module STAGE: the driver of module/, or why there is none.
+add_module() {
+  if [[ -n $module ]]; then cp "$module" "$1/guest/vm_mdev.ko"; else echo "$reason" >"$1/guest/no-module"; fi
+}
+
 # build_image BASE SOURCE FILE PATTERN PROGRAM...
 build_image() {
   local base=$1 source=$2 file=$3 pattern=$4 stage program
@@ -75,6 +80,7 @@ build_image() {
   cp /usr/share/misc/pci.ids "$stage/usr/share/misc/"
   for program in "$@"; do add_program "$stage" "$program"; done
   add_library "$stage" libkmod.so.2
+  add_module "$stage"
   pack "$stage" "$file.overlay"
   cat "$base" "$file.overlay" >"$file"
   rm -rf "$stage" "$file.overlay"

@@ -57,6 +57,11 @@ port display2 a.0 11
 device bochs-display,bus=display0
 device virtio-gpu-pci,bus=display1
 device ati-vga,bus=display2,model=rv100
+# Parents of mediated devices, below ports with ACS; their driver is in module/.
+port parent0 c.0 21
+port parent1 d.0 22
+device fake-t4,bus=parent0
+device fake-t4,bus=parent1
 # NUMA node 1, with a root complex of its own: a NIC, and the H100 with its audio function.
 device pxb-pcie,id=node1,bus=pcie.0,addr=b.0,bus_nr=0x40,numa_node=1
 machine+=(-device pcie-root-port,id=node1-nic,bus=node1,chassis=40,slot=40
