@@ -41,7 +41,7 @@ std::string Dgx2WithIommu() {
     }
     const std::string off = "iommu_active: null";
     if (const size_t at = line.find(off); at != std::string::npos) {
-      line.replace(at, off.size(), "iommu_active: true, iommu: intel");
+      line.replace(at, off.size(), "iommu_active: true\n  iommu: intel");
     }
     text += line + "\n";
   }
@@ -91,7 +91,8 @@ struct Board {
     for (const std::string& device : devices) {
       const std::string place =
           std::filesystem::canonical(node->root() + "/sys/bus/pci/devices/" + device).string();
-      for (const std::string& part : absl::StrSplit(place, '/')) {
+      const std::vector<std::string> parts = absl::StrSplit(place, '/');
+      for (const std::string& part : parts) {
         if (IsPciAddress(part) && part != device) bridges.insert(part);
       }
     }
