@@ -41,7 +41,7 @@ std::string Dgx2WithIommu() {
     }
     const std::string off = "iommu_active: null";
     if (const size_t at = line.find(off); at != std::string::npos) {
-      line.replace(at, off.size(), "iommu_active: true, iommu: intel");
+      line.replace(at, off.size(), "iommu_active: true\n  iommu: intel");
     }
     text += line + "\n";
   }
