@@ -143,6 +143,19 @@ TEST_CASE("while the API server is away devices are served, and what is to be to
       kLong));
 }
 
+TEST_CASE("an API server that hangs keeps no daemon from ending in two seconds",
+          "[cluster][node][grpc]") {
+  const Node node("hgx-8gpu");
+  Cluster7 cluster;
+  const auto kubelet = node.StartKubelet();
+  Daemon daemon(cluster.Arguments(node));
+  REQUIRE(cluster.WaitForCondition("True", "Serving"));
+  cluster.api.Add({.times = ApiFault::kAlways, .hang = true});
+  daemon.Signal(SIGTERM);
+  CHECK(daemon.WaitForEnd(absl::Seconds(2)) == 0);
+  CHECK(daemon.CountLines({"event=agent_stopping"}) == 1);
+}
+
 TEST_CASE(
     "what a container's start was refused is told of its pod, with the uid of the kubelet's "
     "checkpoint",
