@@ -40,6 +40,7 @@ class ClusterNotes {
   std::string server_;
   std::map<std::string, Trouble> troubles_;  // by what was being done
   std::set<absl::StatusCode> lost_;          // that were told
+  bool contested_ = false;
   std::vector<std::string> said_;
 };
 

@@ -153,7 +153,7 @@ TEST_CASE("without a token, a server or a name there is no Cluster, and the reas
   const auto refusal = [](const ClusterOptions& options) {
     return Message(Cluster::Start(options, [] {}).status());
   };
-  const ScratchDir dir;
+  const AccountDir dir;
   ClusterOptions options = {
       .node_name = kNode, .server = "https://127.0.0.1:1", .token_file = dir.path() + "/token"};
   CHECK(refusal(options) == "no token of a service account: " + dir.path() + "/token");

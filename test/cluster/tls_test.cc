@@ -93,7 +93,7 @@ TEST_CASE("a CA that was replaced is used for the next connection, and the old o
 
 TEST_CASE("a certificate that does not name the host is refused") {
   const FakeApiServer server;
-  const ScratchDir dir;
+  const AccountDir dir;
   server.WriteServiceAccount(dir.path());
   const std::string ca = ReadFile(dir.path() + "/ca.crt");
   CHECK(Ask(server.url() + "/api/v1/nodes", ca).code == 401);
@@ -155,7 +155,7 @@ TEST_CASE("a transport that is told to wait wakes up from another thread") {
 TEST_CASE("a request that was given up tells nothing, also from within another's callback") {
   FakeApiServer server;
   server.Add({.times = ApiFault::kAlways, .code = 200, .body = "{}"});
-  const ScratchDir dir;
+  const AccountDir dir;
   server.WriteServiceAccount(dir.path());
   const std::string ca = ReadFile(dir.path() + "/ca.crt");
   const std::unique_ptr<Transport> transport = *Transport::Open();
