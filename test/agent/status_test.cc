@@ -61,6 +61,11 @@ AgentStatus Full() {
                     .trigger = "uevent",
                     .error = ""};
   status.counts = {{.name = "binds", .labels = {{"result", "ok"}, {"code", ""}}, .value = 2}};
+  status.mode = {.mode = "vm-passthrough",
+                 .target = "container",
+                 .state = "switching",
+                 .reason = "waits for pod team/vm",
+                 .label = "nvidia.com/gpu.workload.config"};
   status.times = {
       {.name = "bind_duration", .bounds = {1, 2}, .counts = {1, 0, 1}, .sum_seconds = 9}};
   return status;
@@ -86,6 +91,23 @@ TEST_CASE("status says in a table of 100 columns which pod of which namespace ha
   const std::string tables = text.substr(text.find("\n\n"));
   std::istringstream lines(tables);
   for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
+}
+
+TEST_CASE("status says which mode is in force, where it goes and what that waits for", "[status]") {
+  AgentStatus status = Full();
+  CHECK_THAT(
+      StatusToText(status, kStart, false),
+      Catch::Contains("\nmode: vm-passthrough -> container (switching): waits for pod team/vm\n"));
+  CHECK(StatusToJson(status).at("mode") == Json({{"mode", "vm-passthrough"},
+                                                 {"target", "container"},
+                                                 {"state", "switching"},
+                                                 {"reason", "waits for pod team/vm"},
+                                                 {"label", "nvidia.com/gpu.workload.config"}}));
+  status.mode = {.mode = "container", .target = "container", .state = "ready"};
+  CHECK_THAT(StatusToText(status, kStart, false), Catch::Contains("\nmode: container (ready)\n"));
+  status.mode = {};  // of an agent that has not read the node yet
+  CHECK_THAT(StatusToText(status, kStart, false), !Catch::Contains("mode:"));
+  CHECK(StatusToJson(status).at("mode").is_null());
 }
 
 TEST_CASE("the wide status cuts nothing, and has sockets and counts", "[status]") {
