@@ -53,7 +53,8 @@ void Agent::AddReturns(const Wish& wish, Picture& picture, ModeView& view, std::
       continue;
     }
     for (const Refusal& refusal : release.refusals) {
-      (refusal.code == Code::kHeld ? view.holders : view.stuck).push_back(refusal.text);
+      if (refusal.code == Code::kHeld) view.holders.push_back("the end of a use: " + refusal.text);
+      if (refusal.code != Code::kHeld) view.stuck.push_back(refusal.text);
     }
   }
 }

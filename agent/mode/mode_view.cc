@@ -59,7 +59,8 @@ void SeeWhatGoes(const Picture& picture, const ModeUse& use, ModeView& view) {
 std::vector<std::string> WhoKeeps(const Plan& plan) {
   std::vector<std::string> texts;
   for (const Refusal& refusal : plan.refusals) {
-    if (refusal.code == Code::kInUseHolder) texts.push_back("the end of a use: " + refusal.text);
+    const bool used = refusal.code == Code::kInUseHolder || refusal.code == Code::kHeld;
+    if (used) texts.push_back("the end of a use: " + refusal.text);
   }
   return texts;
 }

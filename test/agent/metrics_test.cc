@@ -37,6 +37,7 @@ AgentStatus OneHeldUnit() {
                                 .pods = {{"team", "vm", "compute", kResource, "0000:11:00.0"}}}}}};
   status.node = std::make_shared<const NodeStatus>(std::move(node));
   status.plugins = {{.resource = kResource, .registered = true, .units = 1, .streams = 1}};
+  status.mode = {.mode = "container", .target = "container", .state = "blocked"};
   status.jobs = {{.group = 4, .state = "stuck"}, {.group = 5, .state = "at-work"}};
   return status;
 }
@@ -55,6 +56,16 @@ TEST_CASE("metrics name the pod, its namespace and the container that has a unit
               "group=\"29\",namespace=\"team\",pod=\"vm\",container=\"compute\"}") == 1);
   CHECK(Value(exposed,
               "resource_units{resource=\"nvidia.com/GH100_H100_SXM5_80GB\",state=\"held\"}") == 1);
+}
+
+TEST_CASE("metrics have each mode and each state, and 1 for the one that is", "[metrics]") {
+  const Exposed exposed = ReadExposition(StatusToMetrics(OneHeldUnit()));
+  CHECK(Value(exposed, "mode{mode=\"container\"}") == 1);
+  CHECK(Value(exposed, "mode{mode=\"vm-passthrough\"}") == 0);
+  CHECK(Value(exposed, "mode{mode=\"vm-vgpu\"}") == 0);
+  CHECK(Value(exposed, "mode_state{state=\"blocked\"}") == 1);
+  CHECK(Value(exposed, "mode_state{state=\"ready\"}") == 0);
+  CHECK(Value(exposed, "mode_state{state=\"switching\"}") == 0);
 }
 
 TEST_CASE("metrics tell groups, refusals, devices and stuck writes", "[metrics]") {

@@ -50,6 +50,12 @@ struct Place {
   }
 };
 
+TEST_CASE("the mode and its state are labels, beside those of the offers", "[agent]") {
+  const std::string mode = ModeLabels({.mode = "vm-passthrough", .state = "switching"});
+  CHECK(mode == "vfio-agent/mode=vm-passthrough\nvfio-agent/mode.state=switching\n");
+  CHECK_THAT(MakeNfdLabels({.state = IommuState::kOff}, {}, mode).text, Catch::EndsWith(mode));
+}
+
 TEST_CASE("R59: the labels tell readiness, the IOMMU, and each resource's units", "[agent]") {
   Offer gone = OfferOf("nvidia.com/GH100_H100", 7, 2);
   gone.units.back().withdrawn = kBoot;  // listed only because a pod may have it

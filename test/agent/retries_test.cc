@@ -27,6 +27,26 @@ TEST_CASE("a group that fails again and again waits longer each time, up to five
   CHECK(retries.Failed(7, kNow) >= absl::Minutes(5));
 }
 
+TEST_CASE("a group that failed counts as failing until it works or changes", "[agent]") {
+  Retries retries(1);
+  CHECK_FALSE(retries.IsFailing(7));
+  retries.Wait(7, kNow);  // for somebody else: no failure
+  CHECK_FALSE(retries.IsFailing(7));
+  retries.Failed(7, kNow);
+  CHECK(retries.IsFailing(7));
+  retries.Succeeded(7);
+  CHECK_FALSE(retries.IsFailing(7));
+}
+
+TEST_CASE("a group that only a job knows, a mediated device's, waits like the others", "[agent]") {
+  Retries retries(1);
+  retries.Failed(40, kNow);
+  retries.See(PlanOf(7, "nvidia"), {Job{.group = 40}});
+  CHECK(retries.NextTry(40) > kNow);
+  retries.See(PlanOf(7, "nvidia"));
+  CHECK(retries.NextTry(40) == absl::InfinitePast());
+}
+
 TEST_CASE("groups that failed together do not come back together", "[agent]") {
   Retries retries(1);
   CHECK(retries.Failed(1, kNow) != retries.Failed(2, kNow));

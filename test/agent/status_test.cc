@@ -71,6 +71,11 @@ AgentStatus Full() {
                 .events_posted = 5,
                 .events_dropped = 1,
                 .events_waiting = 3};
+  status.mode = {.mode = "vm-passthrough",
+                 .target = "container",
+                 .state = "switching",
+                 .reason = "waits for pod team/vm",
+                 .label = "nvidia.com/gpu.workload.config"};
   status.times = {
       {.name = "bind_duration", .bounds = {1, 2}, .counts = {1, 0, 1}, .sum_seconds = 9}};
   return status;
@@ -116,6 +121,23 @@ TEST_CASE("status says how the agent stands with the API server, and nothing whe
   status.api = {};
   CHECK(StatusToJson(status).at("cluster").is_null());
   CHECK_THAT(StatusToText(status, now, false), !Catch::Contains("API server"));
+}
+
+TEST_CASE("status says which mode is in force, where it goes and what that waits for", "[status]") {
+  AgentStatus status = Full();
+  CHECK_THAT(
+      StatusToText(status, kStart, false),
+      Catch::Contains("\nmode: vm-passthrough -> container (switching): waits for pod team/vm\n"));
+  CHECK(StatusToJson(status).at("mode") == Json({{"mode", "vm-passthrough"},
+                                                 {"target", "container"},
+                                                 {"state", "switching"},
+                                                 {"reason", "waits for pod team/vm"},
+                                                 {"label", "nvidia.com/gpu.workload.config"}}));
+  status.mode = {.mode = "container", .target = "container", .state = "ready"};
+  CHECK_THAT(StatusToText(status, kStart, false), Catch::Contains("\nmode: container (ready)\n"));
+  status.mode = {};  // of an agent that has not read the node yet
+  CHECK_THAT(StatusToText(status, kStart, false), !Catch::Contains("mode:"));
+  CHECK(StatusToJson(status).at("mode").is_null());
 }
 
 TEST_CASE("the wide status cuts nothing, and has sockets and counts", "[status]") {

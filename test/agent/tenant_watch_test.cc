@@ -17,6 +17,15 @@ TEST_CASE("a look comes a second after it was asked for, and is not put off by m
   CHECK(watch.due() == kStart + absl::Seconds(1));
 }
 
+TEST_CASE("who waits for somebody's end has all processes looked at, however lately they were",
+          "[agent]") {
+  TenantWatch watch;
+  watch.Looked(kStart, true, Open::kNothing, kResync);
+  watch.AskAll(kStart + absl::Seconds(1));
+  CHECK(watch.due() == kStart + absl::Seconds(2));
+  CHECK(watch.WantsProcesses(kStart + absl::Seconds(2)));
+}
+
 TEST_CASE("what is not settled is looked at ever more rarely, ten seconds apart at most",
           "[agent]") {
   TenantWatch watch;

@@ -22,6 +22,16 @@ TEST_CASE("VGPU: a group that is to be given whole and to make instances is neit
   }
 }
 
+TEST_CASE("VGPU: a card with mediated devices is not taken whole from under them", "[mdev]") {
+  NodeFacts facts = Node({T4(kT4, 5, 0)});
+  CHECK(GroupOf(PlanFor(facts, DefaultPolicy(), Asked()), 5).verdict == Verdict::kBind);
+  AddInstance(facts, kForeign, kT4, 40);
+  const Plan plan = PlanFor(facts, DefaultPolicy(), Asked());
+  CHECK(Codes(GroupOf(plan, 5).refusals) == "held 0000:3b:00.0");
+  CHECK(GroupOf(plan, 5).actions.empty());
+  CHECK_THAT(plan.refusals.at(0).remedy, Catch::Contains(kForeign));
+}
+
 TEST_CASE("VGPU: parents may call one type by two names, or not tell one's", "[mdev]") {
   NodeFacts facts = ThreeParents();
   facts.mdev.parents[1].types[0].name = "GRID T4-1B";

@@ -44,7 +44,10 @@ TEST_CASE("what is bound is served by the last mode, and in container nothing is
     WriteLast(node, "\"mode\": \"vm-passthrough\", \"target\": \"container\"");
     node.Start(kByLabel);
     REQUIRE(node.kubelet().WaitFor(
-        [](const FakeResources& resources) { return resources.contains(kH100); }, ModeNode::kLong));
+        [](const FakeResources& resources) {
+          return resources.contains(kH100) && resources.at(kH100).devices.size() == 2;
+        },
+        ModeNode::kLong));
     CHECK(node.kubelet().Resources().at(kH100).Healthy() == 0);
   }
   SECTION("container: none is offered") {

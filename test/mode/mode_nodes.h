@@ -46,7 +46,8 @@ class ModeNode {
     return Eventually(
         [this] {
           for (int group = 1; group <= faults_.groups(); ++group) {
-            if (!faults_.IsHome(group) || faults_.HasRecord(group, 0)) return false;
+            const bool recorded = faults_.HasRecord(group, 0) || faults_.HasRecord(group, 1);
+            if (recorded || !faults_.IsHome(group)) return false;
           }
           return true;
         },

@@ -157,13 +157,15 @@ TEST_CASE("mediated devices that this agent has made go in container, others' st
   CHECK(SurplusOf(UseOf(Mode::kVgpu), picture) == Surplus{});
 }
 
-TEST_CASE("only a process that has a selected device open keeps a mode from being ready",
+TEST_CASE("only what somebody uses keeps a mode from being ready, not what is never given",
           "[mode]") {
   Plan plan;
   plan.refusals = {{.code = Code::kInUseHolder, .text = "0000:3b:00.0 is open in pid 7"},
-                   {.code = Code::kBootDisplay, .text = "the console"}};
+                   {.code = Code::kBootDisplay, .text = "the console"},
+                   {.code = Code::kHeld, .text = "a guest has it"}};
   CHECK(WhoKeeps(plan) ==
-        std::vector<std::string>{"the end of a use: 0000:3b:00.0 is open in pid 7"});
+        std::vector<std::string>{"the end of a use: 0000:3b:00.0 is open in pid 7",
+                                 "the end of a use: a guest has it"});
 }
 
 }  // namespace
