@@ -126,8 +126,8 @@ class Cluster {
   std::vector<std::string> TakeNotes();
   ClusterStatus Status() const;
 
-  // Gives what is wanted and queued up to `limit` to be written and posted, then ends the thread. Returns in time even
-  // where the API server hangs.
+  // Gives what is wanted and queued up to `limit` to be written and posted, then ends the thread.
+  // Returns in time even where the API server hangs.
   void Shutdown(absl::Duration limit);
 
  private:
