@@ -60,6 +60,7 @@ class ClusterWorker {
   EventQueue events_;
   ClusterNotes notes_;
   uint64_t watching_ = 0;  // the request
+  bool listing_ = false;
   std::optional<SeenNode> node_;
   std::optional<SeenNode> node_news_;
   ClusterStatus status_;

@@ -48,6 +48,7 @@ class NodeWriter {
   absl::Time due() const;
   bool busy() const { return underway_.has_value(); }
 
+  bool wishes() const { return wanted_.has_value(); }
   // What is wanted stands there, as far as is known.
   bool written() const;
   // OK, or why the last write failed.

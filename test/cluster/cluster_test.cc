@@ -178,4 +178,12 @@ TEST_CASE("what is queued is posted before the end, and the end comes in its tim
   CHECK(stand.wakes() == wakes);
 }
 
+TEST_CASE("a wish of the last moment is written before the end") {
+  ClusterStand stand;
+  Cluster& cluster = stand.Start();
+  cluster.Want({.condition = Ready("Unknown")});
+  cluster.Shutdown(absl::Seconds(10));
+  CHECK(stand.ConditionField("status") == "Unknown");
+}
+
 }  // namespace vfio_agent

@@ -72,6 +72,14 @@ TEST_CASE("an answer without an end is given up at its bound") {
   CHECK(Follows(stand, "1"));
 }
 
+TEST_CASE("headers without an end are given up at their bound") {
+  ClusterStand stand;
+  stand.server().Add({.path = kNodes, .code = 200, .location = std::string(80'000, 'x')});
+  Cluster& cluster = stand.Start();
+  CHECK(stand.WaitFor([&] { return cluster.Status().last_error == "the answer is too large"; }));
+  CHECK(Follows(stand, "1"));
+}
+
 TEST_CASE("a line of a watch without an end is given up at its bound") {
   ClusterStand stand;
   stand.server().Add({.watch = true, .say = std::string(5 << 20, 'x')});

@@ -119,10 +119,13 @@ TEST_CASE("proxies of the environment are not asked, and redirects not followed"
   ::setenv("https_proxy", "http://127.0.0.1:1", 1);
   ::setenv("ALL_PROXY", "socks5://127.0.0.1:1", 1);
   ClusterStand stand;
-  stand.server().Add({.path = "/api/v1/nodes", .code = 307});
+  stand.server().Add({.path = "/api/v1/nodes",
+                      .code = 307,
+                      .location = stand.server().url() + "/api/v1/elsewhere"});
   stand.Start();
   CHECK(Connects(stand));
   CHECK(stand.cluster().Status().requests.at({"list", "307"}) == 1);
+  CHECK(stand.server().Count("GET", "/api/v1/elsewhere") == 0);
   ::unsetenv("https_proxy");
   ::unsetenv("ALL_PROXY");
 }
