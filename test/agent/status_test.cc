@@ -37,6 +37,11 @@ AgentStatus Full() {
   status.started = kStart;
   status.kubelet = true;
   status.ready = true;
+  status.mode = {.mode = "vm-passthrough",
+                 .target = "container",
+                 .state = "switching",
+                 .reason = "waits for pod team/vm",
+                 .label = "nvidia.com/gpu.workload.config"};
   NodeStatus node = NodeWith({ListedUnit("0000:11:00.0", true)});
   node.iommu = "on";
   node.pods_unknown = "the kubelet does not answer";
@@ -61,11 +66,6 @@ AgentStatus Full() {
                     .trigger = "uevent",
                     .error = ""};
   status.counts = {{.name = "binds", .labels = {{"result", "ok"}, {"code", ""}}, .value = 2}};
-  status.mode = {.mode = "vm-passthrough",
-                 .target = "container",
-                 .state = "switching",
-                 .reason = "waits for pod team/vm",
-                 .label = "nvidia.com/gpu.workload.config"};
   status.times = {
       {.name = "bind_duration", .bounds = {1, 2}, .counts = {1, 0, 1}, .sum_seconds = 9}};
   return status;
@@ -93,23 +93,6 @@ TEST_CASE("status says in a table of 100 columns which pod of which namespace ha
   for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
 }
 
-TEST_CASE("status says which mode is in force, where it goes and what that waits for", "[status]") {
-  AgentStatus status = Full();
-  CHECK_THAT(
-      StatusToText(status, kStart, false),
-      Catch::Contains("\nmode: vm-passthrough -> container (switching): waits for pod team/vm\n"));
-  CHECK(StatusToJson(status).at("mode") == Json({{"mode", "vm-passthrough"},
-                                                 {"target", "container"},
-                                                 {"state", "switching"},
-                                                 {"reason", "waits for pod team/vm"},
-                                                 {"label", "nvidia.com/gpu.workload.config"}}));
-  status.mode = {.mode = "container", .target = "container", .state = "ready"};
-  CHECK_THAT(StatusToText(status, kStart, false), Catch::Contains("\nmode: container (ready)\n"));
-  status.mode = {};  // of an agent that has not read the node yet
-  CHECK_THAT(StatusToText(status, kStart, false), !Catch::Contains("mode:"));
-  CHECK(StatusToJson(status).at("mode").is_null());
-}
-
 TEST_CASE("the wide status cuts nothing, and has sockets and counts", "[status]") {
   const std::string text = StatusToText(Full(), kStart, true);
   CHECK_THAT(text, Catch::Contains("pod team/vm (container compute)"));
@@ -126,6 +109,23 @@ TEST_CASE("the status document has a schema, and pods with their namespace", "[s
   CHECK(unit.at("pods").at(0).at("pod") == "vm");
   CHECK(json.at("refusals").at(1).at("group").is_null());
   CHECK(json.at("started") == "2027-01-15T08:00:00.000Z");
+}
+
+TEST_CASE("status says which mode is in force, where it goes and what that waits for", "[status]") {
+  AgentStatus status = Full();
+  CHECK_THAT(
+      StatusToText(status, kStart, false),
+      Catch::Contains("\nmode: vm-passthrough -> container (switching): waits for pod team/vm\n"));
+  CHECK(StatusToJson(status).at("mode") == Json({{"mode", "vm-passthrough"},
+                                                 {"target", "container"},
+                                                 {"state", "switching"},
+                                                 {"reason", "waits for pod team/vm"},
+                                                 {"label", "nvidia.com/gpu.workload.config"}}));
+  status.mode = {.mode = "container", .target = "container", .state = "ready"};
+  CHECK_THAT(StatusToText(status, kStart, false), Catch::Contains("\nmode: container (ready)\n"));
+  status.mode = {};  // of an agent that has not read the node yet
+  CHECK_THAT(StatusToText(status, kStart, false), !Catch::Contains("mode:"));
+  CHECK(StatusToJson(status).at("mode").is_null());
 }
 
 TEST_CASE("a unit that another takes away is drift, and one that a pod takes is not", "[status]") {
