@@ -131,24 +131,8 @@ void WarnRivals(const Context& context, Draft& draft) {
   }
 }
 
-// They would go with the driver that has made them, or keep it from letting go.
-void GuardMdevs(const Context& context, Draft& draft, size_t i) {
-  const PciDevice& device = *draft.devices[i];
-  std::vector<std::string> uuids;
-  for (const MdevInstance& mdev : context.facts.mdev.instances) {
-    if (mdev.parent == device.address) uuids.push_back(mdev.uuid);
-  }
-  if (uuids.empty()) return;
-  Refuse(draft, Code::kHeld, &device,
-         absl::StrFormat("%s has mediated devices, which need its driver: %s", Spell(device),
-                         absl::StrJoin(uuids, " ")),
-         absl::StrFormat("`vfio-agent release %s` removes this agent's; of others': echo 1 > "
-                         "/sys/bus/mdev/devices/%s/remove",
-                         device.address.ToString(), uuids.front()));
-}
-
-constexpr std::array<Guard, 6> kGuards = {GuardUses,        WarnUnseenHolders, GuardOverride,
-                                          WarnLeftOverride, GuardRivals,       GuardMdevs};
+constexpr std::array<Guard, 5> kGuards = {GuardUses, WarnUnseenHolders, GuardOverride,
+                                          WarnLeftOverride, GuardRivals};
 
 void RefuseStuck(const Context& context, Draft& draft) {
   const auto stuck = context.custody.underway.stuck.find(*draft.plan.group);
@@ -167,7 +151,26 @@ void RefuseElsewhere(const Context& context, Draft& draft) {
       "wait for it to end, then try again");
 }
 
+// They would go with the driver that has made them, or keep it from letting go.
+void RefuseMdevs(const Context& context, Draft& draft, size_t i) {
+  const PciDevice& device = *draft.devices[i];
+  std::vector<std::string> uuids;
+  for (const MdevInstance& mdev : context.facts.mdev.instances) {
+    if (mdev.parent == device.address) uuids.push_back(mdev.uuid);
+  }
+  if (uuids.empty()) return;
+  Refuse(draft, Code::kHeld, &device,
+         absl::StrFormat("%s has mediated devices, which need its driver: %s", Spell(device),
+                         absl::StrJoin(uuids, " ")),
+         absl::StrFormat("`vfio-agent release %s` removes this agent's; of others': echo 1 > "
+                         "/sys/bus/mdev/devices/%s/remove",
+                         device.address.ToString(), uuids.front()));
+}
+
 void RefuseHeld(const Context& context, Draft& draft) {
+  for (size_t i = 0; i < draft.devices.size(); ++i) {
+    if (WillBind(draft, i)) RefuseMdevs(context, draft, i);
+  }
   const std::string users = WhyHeld(context.custody, context.facts, *draft.plan.group);
   if (users.empty()) return;
   Refuse(draft, Code::kHeld, nullptr,

@@ -37,6 +37,11 @@ AgentStatus Full() {
   status.started = kStart;
   status.kubelet = true;
   status.ready = true;
+  status.mode = {.mode = "vm-passthrough",
+                 .target = "container",
+                 .state = "switching",
+                 .reason = "waits for pod team/vm",
+                 .label = "nvidia.com/gpu.workload.config"};
   NodeStatus node = NodeWith({ListedUnit("0000:11:00.0", true)});
   node.iommu = "on";
   node.pods_unknown = "the kubelet does not answer";
@@ -71,11 +76,6 @@ AgentStatus Full() {
                 .events_posted = 5,
                 .events_dropped = 1,
                 .events_waiting = 3};
-  status.mode = {.mode = "vm-passthrough",
-                 .target = "container",
-                 .state = "switching",
-                 .reason = "waits for pod team/vm",
-                 .label = "nvidia.com/gpu.workload.config"};
   status.times = {
       {.name = "bind_duration", .bounds = {1, 2}, .counts = {1, 0, 1}, .sum_seconds = 9}};
   return status;
