@@ -27,18 +27,22 @@ std::optional<Mode> FindMode(std::string_view name) {
 
 ModeUse UseIn(Mode mode, const ModeRule& rule) {
   return {.devices = mode == Mode::kPassthrough,
-          .mdevs = mode == Mode::kVgpu || (mode == Mode::kPassthrough && rule.label.empty())};
+          .vgpus = mode == Mode::kVgpu || (mode == Mode::kPassthrough && rule.label.empty())};
 }
 
 Policy PolicyFor(const ModeUse& use, const Policy& whole) {
   Policy policy = whole;
   if (!use.devices) policy.resources.clear();
-  if (!use.mdevs) policy.mdev.clear();
+  if (!use.vgpus) {
+    policy.mdev.clear();
+    policy.vgpu.clear();
+  }
   return policy;
 }
 
 bool HasUseFor(const ModeUse& use, const Unit& unit) {
-  return unit.mdev_type.empty() ? use.devices : use.mdevs;
+  const bool whole = unit.mdev_type.empty() && unit.vgpu_type.empty();
+  return whole ? use.devices : use.vgpus;
 }
 
 void Withhold(Mode next, const ModeUse& use, Plan& plan) {

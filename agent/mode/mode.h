@@ -30,13 +30,13 @@ struct ModeRule {
   bool operator==(const ModeRule&) const = default;
 };
 
-// What a mode gives to machines: what `resources` selects, and what `mdev` makes. In container it
-// is neither, and what the agent has taken goes back; in vm-vgpu `mdev` alone; in vm-passthrough
-// both. Where a label decides it is `resources` alone, so that the same cards can be whole in the
+// What a mode gives to machines: what `resources` selects, and what `mdev` and `vgpu` make. In
+// container it is neither, and what the agent has taken goes back; in vm-vgpu vGPUs alone; in
+// vm-passthrough both. Where a label decides it is `resources` alone, so that the same cards can be whole in the
 // one mode and cut in the other.
 struct ModeUse {
   bool devices = true;
-  bool mdevs = true;
+  bool vgpus = true;
   bool operator==(const ModeUse&) const = default;
 };
 ModeUse UseIn(Mode mode, const ModeRule& rule);

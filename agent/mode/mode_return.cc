@@ -23,14 +23,15 @@ bool IsIdle(const GroupRelease& release, const Underway& underway) {
 
 Surplus SurplusOf(const ModeUse& use, const Picture& picture) {
   Surplus surplus;
-  const auto taken = use.devices ? std::vector<PciAddress>() : TakenDevices(picture);
-  for (const PciAddress& address : taken) {
+  for (const PciAddress& address : TakenDevices(picture)) {
+    const bool is_vgpu = picture.custody.records.at(address).vgpu_type.has_value();
+    if (is_vgpu ? use.vgpus : use.devices) continue;
     const PciDevice* const device = FindDevice(picture.facts, address);
     if (device == nullptr || !device->group) continue;
     surplus.devices.push_back(address);
     surplus.groups.insert(*device->group);
   }
-  if (use.mdevs) return surplus;
+  if (use.vgpus) return surplus;
   for (const MdevInstance& mdev : picture.facts.mdev.instances) {
     if (!mdev.group || !IsOwnMdev(mdev)) continue;
     surplus.mdevs.insert(mdev.uuid);

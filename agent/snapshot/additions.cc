@@ -72,7 +72,10 @@ std::string PolicyToText(const Config& config, bool iommufd) {
   Json document = PolicyToJson(config);
   // A copy has no label that could decide.
   document["mode"] = std::string(Name(config.in_force));
-  if (!UseIn(config.in_force, config.mode).mdevs) document["mdev"] = Json::array();
+  if (!UseIn(config.in_force, config.mode).vgpus) {
+    document["mdev"] = Json::array();
+    document["vgpu"] = Json::array();
+  }
   document["kubelet"]["iommufd"] = iommufd;
   return DumpYaml(document);
 }

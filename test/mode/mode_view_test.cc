@@ -42,6 +42,7 @@ TEST_CASE("container has no use for a unit, vm-passthrough has for all", "[mode]
 
 TEST_CASE("vm-vgpu has a use for mediated devices alone", "[mode]") {
   CHECK(HasUseFor(UseOf(Mode::kVgpu), Unit{.mdev_type = "nvidia-222"}));
+  CHECK(HasUseFor(UseOf(Mode::kVgpu), Unit{.vgpu_type = "1145"}));
   CHECK_FALSE(HasUseFor(UseOf(Mode::kVgpu), Unit{}));
   CHECK_FALSE(HasUseFor(UseOf(Mode::kContainer), Unit{.mdev_type = "nvidia-222"}));
 }
@@ -59,9 +60,9 @@ TEST_CASE("each mode has its part of the policy", "[mode]") {
 TEST_CASE("where a label decides, the same cards are whole in one mode and cut in the other",
           "[mode]") {
   const ModeRule by_label{.label = "x"};
-  CHECK(UseIn(Mode::kPassthrough, by_label) == ModeUse{.devices = true, .mdevs = false});
-  CHECK(UseIn(Mode::kVgpu, by_label) == ModeUse{.devices = false, .mdevs = true});
-  CHECK(UseIn(Mode::kContainer, by_label) == ModeUse{.devices = false, .mdevs = false});
+  CHECK(UseIn(Mode::kPassthrough, by_label) == ModeUse{.devices = true, .vgpus = false});
+  CHECK(UseIn(Mode::kVgpu, by_label) == ModeUse{.devices = false, .vgpus = true});
+  CHECK(UseIn(Mode::kContainer, by_label) == ModeUse{.devices = false, .vgpus = false});
   CHECK(UseIn(Mode::kPassthrough, {}) == ModeUse{});
 }
 
@@ -155,6 +156,18 @@ TEST_CASE("mediated devices that this agent has made go in container, others' st
   CHECK(SurplusOf(UseOf(Mode::kContainer), picture).mdevs == std::set<std::string>{ours_uuid});
   CHECK(SurplusOf(UseOf(Mode::kContainer), picture).groups == std::set<int>{40});
   CHECK(SurplusOf(UseOf(Mode::kVgpu), picture) == Surplus{});
+}
+
+TEST_CASE("vGPU types that this agent has set go in the modes that have no use for vGPUs",
+          "[mode]") {
+  Picture picture = Served();
+  picture.custody.records.begin()->second.vgpu_type = 1145;
+  const ModeRule by_label{.label = "nvidia.com/gpu.workload.config"};
+  const auto goes = [&](const ModeUse& use) { return !SurplusOf(use, picture).devices.empty(); };
+  CHECK(goes(UseOf(Mode::kContainer)));
+  CHECK_FALSE(goes(UseOf(Mode::kVgpu)));
+  CHECK_FALSE(goes(UseOf(Mode::kPassthrough)));
+  CHECK(goes(UseIn(Mode::kPassthrough, by_label)));
 }
 
 TEST_CASE("only what somebody uses keeps a mode from being ready, not what is never given",
