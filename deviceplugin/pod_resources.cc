@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "deviceplugin/channel.h"
+#include "iommu/rival.h"
 #include "proto/podresources_v1.grpc.pb.h"
 #include "sysfs/mdev.h"
 #include "sysfs/pci_address.h"
@@ -22,6 +23,8 @@ namespace {
 // A node has some thousand units at most. Each claim repeats the names of its pod, so that an
 // answer of bounded size alone would not bound the list.
 constexpr size_t kMostClaims = 1 << 16;
+// Of a DaemonSet a node has one pod, or two during an update.
+constexpr size_t kMostRivals = 64;
 // A resource's domain and name: no name of Kubernetes is longer.
 constexpr size_t kLongestText = 253 + 1 + 63;
 
@@ -94,6 +97,12 @@ void AddClaims(const v1::PodResources& pod, std::vector<PodClaim>& claims) {
   }
 }
 
+// A pod that has ended may be listed for a while yet; then it says so a while too long.
+void AddRival(const v1::PodResources& pod, std::vector<std::string>& rivals) {
+  if (FindRivalKind(pod.name()) == nullptr || rivals.size() >= kMostRivals) return;
+  rivals.push_back(Clip(pod.namespace_()) + "/" + Clip(pod.name()));
+}
+
 void AddAllocatable(const v1::AllocatableResourcesResponse& answer, PodClaims& claims) {
   claims.allocatable.emplace();
   size_t count = 0;
@@ -127,12 +136,16 @@ PodClaims ReadPodClaims(const KubeletPlace& place, absl::Duration limit) {
   const auto answer = Call(*stub, deadline, &Stub::AsyncList);
   if (!answer.ok()) return Unknown(Explain(socket, answer.status(), limit));
   PodClaims claims;
-  for (const v1::PodResources& pod : answer->pod_resources()) AddClaims(pod, claims.list);
+  for (const v1::PodResources& pod : answer->pod_resources()) {
+    AddClaims(pod, claims.list);
+    AddRival(pod, claims.rivals);
+  }
   if (claims.list.size() > kMostClaims) {
     return Unknown(absl::StrFormat("the kubelet lists more than %d devices on %s: no node has them",
                                    kMostClaims, socket));
   }
   std::ranges::sort(claims.list);
+  std::ranges::sort(claims.rivals);
   // Kubelets before 1.23 may not tell, and nothing depends on it that a resync does not mend.
   const auto allocatable = Call(*stub, deadline, &Stub::AsyncGetAllocatableResources);
   if (allocatable.ok()) AddAllocatable(*allocatable, claims);

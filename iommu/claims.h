@@ -31,6 +31,8 @@ struct PodClaims {
   std::vector<PodClaim> list;  // sorted; empty where not known
   // The units that the kubelet counts as healthy, by resource; nullopt where it does not tell.
   std::optional<std::map<std::string, std::set<std::string>>> allocatable;
+  // Pods of other managers of devices (iommu/rival.h), "namespace/name"; sorted.
+  std::vector<std::string> rivals;
   bool operator==(const PodClaims&) const = default;
 };
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "iommu/planning.h"
+#include "iommu/rival.h"
 #include "sysfs/paths.h"
 
 namespace vfio_agent {
@@ -89,8 +90,49 @@ void WarnLeftOverride(const Context& context, Draft& draft, size_t i) {
            "nothing to do if nobody else manages the device; `release` takes the override away"});
 }
 
-constexpr std::array<Guard, 4> kGuards = {GuardUses, WarnUnseenHolders, GuardOverride,
-                                          WarnLeftOverride};
+// "NVIDIA's vfio-manager (pod gpu-operator/nvidia-vfio-manager-x7k2p) takes every card …".
+std::string SpellRival(const RivalKind& kind, const std::string& pod) {
+  return absl::StrFormat("%s (pod %s) %s", kind.what, pod, kind.does);
+}
+
+// Calls `visit(kind, pod)` for each other manager on this node that manages devices like `device`.
+template <typename Visit>
+void ForEachRival(const Context& context, const PciDevice& device, const Visit& visit) {
+  if (!context.custody.tenancy) return;
+  for (const std::string& pod : context.custody.tenancy->claims.rivals) {
+    const RivalKind* const kind = FindRivalKind(pod.substr(pod.find('/') + 1));
+    if (kind != nullptr && Manages(*kind, device)) visit(*kind, pod);
+  }
+}
+
+void GuardRivals(const Context& context, Draft& draft, size_t i) {
+  const PciDevice& device = *draft.devices[i];
+  ForEachRival(context, device, [&](const RivalKind& kind, const std::string& pod) {
+    RefuseUnlessOverruled(
+        context, draft, Code::kForeignManager, device,
+        absl::StrFormat("%s has another manager: %s", Spell(device), SpellRival(kind, pod)),
+        std::string(kind.remedy));
+  });
+}
+
+// What is bound already stays so and is served: a pod may have it.
+void WarnRivals(const Context& context, Draft& draft) {
+  for (size_t i = 0; i < draft.devices.size(); ++i) {
+    if (draft.plan.members[i].role != Role::kPrimary) continue;
+    const PciDevice& device = *draft.devices[i];
+    ForEachRival(context, device, [&](const RivalKind& kind, const std::string& pod) {
+      draft.plan.warnings.push_back({.code = Code::kForeignManager,
+                                     .group = draft.plan.group,
+                                     .address = device.address,
+                                     .text = absl::StrFormat("%s has another manager: %s",
+                                                             Spell(device), SpellRival(kind, pod)),
+                                     .remedy = std::string(kind.remedy)});
+    });
+  }
+}
+
+constexpr std::array<Guard, 5> kGuards = {GuardUses, WarnUnseenHolders, GuardOverride,
+                                          WarnLeftOverride, GuardRivals};
 
 void RefuseStuck(const Context& context, Draft& draft) {
   const auto stuck = context.custody.underway.stuck.find(*draft.plan.group);
@@ -161,6 +203,13 @@ void GuardPhysical(const Context& context, Draft& draft) {
   }
 }
 
+bool Moves(const Draft& draft) {
+  for (size_t i = 0; i < draft.devices.size(); ++i) {
+    if (WillBind(draft, i)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void ApplyGuards(const Context& context, Draft& draft) {
@@ -169,11 +218,11 @@ void ApplyGuards(const Context& context, Draft& draft) {
   WarnGroupChanged(context, draft);
   RefuseStuck(context, draft);
   RefuseElsewhere(context, draft);
+  const bool moves = Moves(draft);
+  if (!moves) WarnRivals(context, draft);
   if (!context.custody.inquiry) return;
-  bool moves = false;
   for (size_t i = 0; i < draft.devices.size(); ++i) {
     if (!WillBind(draft, i)) continue;
-    moves = true;
     for (const Guard guard : kGuards) guard(context, draft, i);
   }
   if (moves) RefuseHeld(context, draft);

@@ -5,6 +5,15 @@
 #include <set>
 
 namespace vfio_agent {
+namespace {
+
+// Its pod ends without an event, and then what it hindered can be bound.
+bool RefusedForRivals(const Picture& picture) {
+  return !picture.custody.tenancy->claims.rivals.empty() &&
+         std::ranges::count(picture.plan.refusals, Code::kForeignManager, &Refusal::code) > 0;
+}
+
+}  // namespace
 
 void TenantWatch::Ask(absl::Time now) {
   due_ = std::min(due_, now + kFirst);
@@ -27,7 +36,8 @@ void TenantWatch::Looked(absl::Time now, bool processes, Open open, absl::Durati
 TenantWatch::Open WhatIsOpen(const Picture& picture, const std::vector<Offer>& offers) {
   const Tenancy& tenancy = *picture.custody.tenancy;
   TenantWatch::Open open = TenantWatch::Open::kNothing;
-  if (!tenancy.silent.empty() || !tenancy.grants.empty() || HasWithdrawn(offers)) {
+  if (!tenancy.silent.empty() || !tenancy.grants.empty() || HasWithdrawn(offers) ||
+      RefusedForRivals(picture)) {
     open = TenantWatch::Open::kPods;
   }
   // A pod that ended, or never was in the list, and whose processes live on.

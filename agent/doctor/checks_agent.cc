@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "agent/doctor/checks.h"
 #include "deviceplugin/stale_sockets.h"
+#include "iommu/rival.h"
 #include "sysfs/proc_text.h"
 #include "sysfs/status.h"
 
@@ -96,9 +97,23 @@ Findings Registration(const DoctorFacts& facts) {
 constexpr std::array kRivals =
     std::to_array<std::string_view>({"nvidia-device-p", "nvidia-kubevirt"});
 
+// By the kubelet's list of pods, of which the plan takes account as well.
+Findings OtherManagersPods(const DoctorFacts& facts) {
+  Findings findings;
+  if (!facts.picture || !facts.picture->custody.tenancy) return findings;
+  for (const std::string& pod : facts.picture->custody.tenancy->claims.rivals) {
+    const RivalKind* const kind = FindRivalKind(pod.substr(pod.find('/') + 1));
+    if (kind == nullptr) continue;
+    findings.push_back(
+        Warn(absl::StrFormat("%s runs here (pod %s) and %s", kind->what, pod, kind->does),
+             std::string(kind->remedy), Code::kForeignManager));
+  }
+  return findings;
+}
+
 Findings OtherManagers(const DoctorFacts& facts) {
   const std::vector<std::string>& others = facts.kubelet.other_plugins;
-  Findings findings;
+  Findings findings = OtherManagersPods(facts);
   for (const Resource& resource :
        facts.picture ? facts.picture->plan.resources : std::vector<Resource>()) {
     const std::string socket = KubeVirtSocketName(resource.name);

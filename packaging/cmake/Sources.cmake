@@ -11,8 +11,8 @@ vfio_agent_library(iommu
   SOURCES acs_quirks.cc action.cc apply.cc bundle.cc bundle_units.cc claims.cc code.cc
           condition.cc custody.cc distance.cc guards.cc isolation.cc mdev.cc mdev_condition.cc
           mdev_names.cc mdev_release.cc members.cc naming.cc nvlink.cc partitions.cc plan.cc
-          preset.cc record.cc release.cc relocation.cc resources.cc rules.cc selector.cc sriov.cc
-          steps.cc tenancy.cc
+          preset.cc record.cc release.cc relocation.cc resources.cc rival.cc rules.cc selector.cc
+          sriov.cc steps.cc tenancy.cc
   PUBLIC vfio_agent::sysfs)
 vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto health.proto outline.proto
   pluginregistration.proto podresources_v1.proto reflection.proto status.proto)

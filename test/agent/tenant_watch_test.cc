@@ -62,5 +62,17 @@ TEST_CASE("each group of a unit counts: for its siblings, and for what is open",
   CHECK(WhatIsOpen(picture, {}) == Open::kNothing);
 }
 
+TEST_CASE("pods are asked for soon again while another manager hinders a bind, not beside one",
+          "[agent]") {
+  Picture picture;
+  picture.custody.tenancy.emplace();
+  picture.plan.refusals = {{.code = Code::kForeignManager}};
+  CHECK(WhatIsOpen(picture, {}) == Open::kNothing);
+  picture.custody.tenancy->claims.rivals = {"ops/nvidia-vfio-manager-x7k2p"};
+  CHECK(WhatIsOpen(picture, {}) == Open::kPods);
+  picture.plan.refusals.clear();
+  CHECK(WhatIsOpen(picture, {}) == Open::kNothing);
+}
+
 }  // namespace
 }  // namespace vfio_agent

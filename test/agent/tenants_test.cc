@@ -9,6 +9,12 @@ namespace {
 
 using Generation = FakeKubelet::Generation;
 
+constexpr char kOneCard[] = R"(name: one card
+host: {iommu_active: true, iommu: intel}
+devices:
+- {address: "0000:17:00.0", vendor: "10de", device: "2330", class: "0x030200", driver: nvidia, iommu_group: 33}
+)";
+
 TEST_CASE("R33: the sibling of a unit that a pod got is withheld, and comes back when the pod ends",
           "[node][grpc]") {
   Boards boards(GENERATE(Generation::k136, Generation::k137));
@@ -169,6 +175,23 @@ TEST_CASE("list resources tells which pod has what, and why the rest is withheld
           {{{"namespace", "team"}, {"pod", "vm"}, {"container", "compute"}, {"resource", kH100}}}));
   CHECK(units[1]["state"] == "withheld");
   CHECK(units[2]["state"] == "ready");
+}
+
+TEST_CASE("R56: beside another manager's pod nothing is bound, until that pod has gone",
+          "[node][grpc]") {
+  Node node{Node::MachineText{kOneCard}};
+  const auto kubelet = node.StartKubelet(Generation::k136);
+  kubelet->SetPod("gpu-operator", "nvidia-vfio-manager-x7k2p", "main", kH100, {});
+  Daemon daemon(node.DaemonArguments({"--resync", "1h"}));
+  CHECK_FALSE(daemon
+                  .WaitForLine({"event=group_refused", "code=foreign-manager",
+                                "pod gpu-operator/nvidia-vfio-manager-x7k2p",
+                                "nvidia.com/gpu.deploy.vfio-manager=false"},
+                               kLong)
+                  .empty());
+  CHECK(node.DriverOf(kA) == "nvidia");
+  REQUIRE(kubelet->RemovePod("gpu-operator", "nvidia-vfio-manager-x7k2p"));
+  CHECK_FALSE(daemon.WaitForLine({"event=bind_done", kA}, kLong).empty());
 }
 
 }  // namespace

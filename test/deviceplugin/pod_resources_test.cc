@@ -65,6 +65,19 @@ TEST_CASE("each device of each container of each pod is a claim, sorted", "[devi
                                           {"vms", "b", "sidecar", kGpu, "0000:31:00.0"}}});
 }
 
+TEST_CASE("pods of other managers of devices are told apart, whether they have devices or not",
+          "[deviceplugin][grpc]") {
+  PodNode node;
+  node.Start();
+  node.kubelet.SetPod("ops", "nvidia-vfio-manager-x7k2p", "main", kGpu, {});
+  node.kubelet.SetPod("ops", "nvidia-kubevirt-gpu-dp-daemonset-q", "main", kGpu, {"0000:11:00.0"});
+  node.kubelet.SetPod("team", "vm", "compute", kGpu, {"0000:91:00.0"});
+  const PodClaims claims = node.Read();
+  CHECK(claims.rivals == std::vector<std::string>{"ops/nvidia-kubevirt-gpu-dp-daemonset-q",
+                                                  "ops/nvidia-vfio-manager-x7k2p"});
+  CHECK(claims.list.size() == 2);
+}
+
 TEST_CASE("a mediated device is claimed by its uuid, as the kernel spells it",
           "[deviceplugin][grpc]") {
   PodNode node;

@@ -180,6 +180,12 @@ const std::vector<Case>& KubeletCases() {
        }},
       {"other managers", State::kWarn, "nvidia-kubevirt (pid 6)",
        [](Facts& f) { f.processes.list.push_back({.pid = 6, .command = "nvidia-kubevirt"}); }},
+      {"other managers", State::kWarn,
+       "NVIDIA's vfio-manager runs here (pod ops/nvidia-vfio-manager-x7k2p) and takes every card",
+       [](Facts& f) {
+         f.picture->custody.tenancy.emplace();
+         f.picture->custody.tenancy->claims.rivals = {"ops/nvidia-vfio-manager-x7k2p"};
+       }},
       {"KubeVirt", State::kFail, "nobody listens on /dp/kubevirt-kvm.sock",
        [](Facts& f) {
          f.processes.list.clear();

@@ -1,0 +1,28 @@
+// Rivals: other managers of the same devices, told by the names of their pods.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sysfs/pci_device.h"
+
+namespace vfio_agent {
+
+struct RivalKind {
+  // Stands in the names of its pods: a DaemonSet's pods are called after it.
+  std::string_view in_name;
+  std::string_view what;    // "NVIDIA's vfio-manager"
+  std::string_view does;    // why there must not be two: "takes its cards off vfio-pci …"
+  uint16_t vendor = 0;      // whose devices it manages; 0: anybody's
+  std::string_view remedy;  // how it is switched off
+};
+
+// The kind of manager that a pod of this name is, or null for any other pod. The longest match.
+const RivalKind* FindRivalKind(std::string_view pod);
+
+// True for one that manages devices like `device`.
+bool Manages(const RivalKind& kind, const PciDevice& device);
+
+}  // namespace vfio_agent

@@ -1,0 +1,83 @@
+// Other managers of the same devices, which the kubelet's list of pods shows.
+#include "iommu/rival.h"
+
+#include <catch2/catch.hpp>
+
+#include "test/support/facts.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr char kGpu[] = "0000:3b:00.0";
+constexpr char kVfioManager[] = "gpu-operator/nvidia-vfio-manager-x7k2p";
+
+Custody WithRivals(std::vector<std::string> pods) {
+  Custody custody = Asked();
+  custody.tenancy.emplace();
+  custody.tenancy->claims.rivals = std::move(pods);
+  return custody;
+}
+
+TEST_CASE("other managers are told by the names of their pods, and nobody else is", "[iommu]") {
+  const auto what = [](std::string_view pod) {
+    const RivalKind* const kind = FindRivalKind(pod);
+    return kind == nullptr ? "" : std::string(kind->what);
+  };
+  CHECK(what("nvidia-vfio-manager-x7k2p") == "NVIDIA's vfio-manager");
+  CHECK(what("nvidia-sandbox-device-plugin-daemonset-9c8dz") == "NVIDIA's sandbox device plugin");
+  CHECK(what("nvidia-kata-sandbox-device-plugin-daemonset-9c8dz") ==
+        "NVIDIA's sandbox device plugin for Kata");
+  CHECK(what("nvidia-kubevirt-gpu-dp-daemonset-abcde") == "NVIDIA's KubeVirt device plugin");
+  CHECK(what("rbln-vfio-manager-2jx9f") == "Rebellions' vfio-manager");
+  CHECK(what("harvester-harvester-pcidevices-controller-7qm68") ==
+        "Harvester's PCI devices controller");
+  CHECK(what("nvidia-device-plugin-daemonset-gr9kt").empty());  // for containers
+  CHECK(what("nvidia-dcgm-exporter-jcnsh").empty());
+  CHECK(what("vfio-agent-4qk7c").empty());
+  CHECK(what("").empty());
+}
+
+TEST_CASE("a card that another manager has to do with is not taken, and its pod is named",
+          "[iommu]") {
+  const NodeFacts facts = Node({Gpu(kGpu, 17), Audio("0000:3b:00.1", 17)});
+  Policy policy = DefaultPolicy();
+  const Custody custody = WithRivals({kVfioManager});
+  const auto make = [&] { return MakePlan(facts, policy, TestNames(), custody); };
+  CHECK(Codes(make().refusals) == "foreign-manager 0000:3b:00.0\nforeign-manager 0000:3b:00.1");
+  CHECK(GroupOf(make(), 17).actions.empty());
+  CHECK_THAT(make().refusals[0].text,
+             Catch::Contains("another manager: NVIDIA's vfio-manager (pod gpu-operator/"
+                             "nvidia-vfio-manager-x7k2p) takes every card off"));
+  CHECK_THAT(make().refusals[0].remedy,
+             Catch::Contains("nvidia.com/gpu.deploy.vfio-manager=false"));
+  SECTION("unless an operator overrules it for these addresses") {
+    policy.guard_override = {At(kGpu), At("0000:3b:00.1")};
+    CHECK(make().refusals.empty());
+    CHECK(GroupOf(make(), 17).verdict == Verdict::kBind);
+    CHECK_THAT(make().warnings[0].text, Catch::Contains("overruled by guard.override"));
+  }
+}
+
+TEST_CASE("a manager of another vendor's devices hinders nothing", "[iommu]") {
+  const NodeFacts facts = Node({Gpu(kGpu, 17)});
+  const Custody custody = WithRivals({"rbln/rbln-vfio-manager-2jx9f"});
+  const Plan plan = MakePlan(facts, DefaultPolicy(), TestNames(), custody);
+  CHECK(plan.refusals.empty());
+  CHECK(plan.warnings.empty());
+}
+
+TEST_CASE("what is bound already stays served beside another manager, with a warning", "[iommu]") {
+  NodeFacts facts = Node({Gpu(kGpu, 17)});
+  Find(facts, kGpu).driver = "vfio-pci";
+  facts = Node(facts.devices);
+  Custody custody = WithRivals({"harvester-system/harvester-pcidevices-controller-fgml9"});
+  custody.inquiry.reset();
+  const Plan plan = MakePlan(facts, DefaultPolicy(), TestNames(), custody);
+  CHECK(plan.refusals.empty());
+  CHECK(GroupOf(plan, 17).verdict == Verdict::kBound);
+  CHECK(Codes(plan.warnings) == "foreign-manager 0000:3b:00.0");
+  CHECK_THAT(plan.warnings[0].text, Catch::Contains("without a claim of its own off vfio-pci"));
+}
+
+}  // namespace
+}  // namespace vfio_agent
