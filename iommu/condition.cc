@@ -203,6 +203,9 @@ Condition ConditionOfPart(const Draft& draft, const PciDevice& part, const PciAd
 }
 
 std::string Spell(const PodClaim& claim) {
+  if (IsResourceClaim(claim)) {
+    return absl::StrFormat("ResourceClaim %s/%s", claim.pod_namespace, claim.pod);
+  }
   return absl::StrFormat("pod %s/%s (container %s)", claim.pod_namespace, claim.pod,
                          claim.container);
 }

@@ -56,7 +56,7 @@ Condition ConditionOfMdev(const MdevInstance& mdev, const std::string& resource,
                           const std::vector<PodClaim>& pods, const Tenants& tenants,
                           const NodeFacts& facts);
 
-// "pod team/vm (container compute)".
+// "pod team/vm (container compute)", "ResourceClaim team/vm-gpu".
 std::string Spell(const PodClaim& claim);
 
 }  // namespace vfio_agent

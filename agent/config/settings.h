@@ -41,6 +41,7 @@ struct Settings {
   std::string cdi_dir;     // where CDI specs are written; empty: nowhere
   bool cdi_names = false;  // name CDI devices in the answers to the kubelet
   std::string nfd_dir;     // where NFD looks for features; empty: it is told nothing
+  std::string dra_driver;  // the DRA driver's name: a DNS subdomain
 };
 
 // One row for each setting.

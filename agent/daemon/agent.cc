@@ -70,6 +70,7 @@ absl::Status Agent::Open() {
                                                  .tree = &session_.tree(),
                                                  .ledger = ledger_.get()},
                                 [this] { loop_.Wake(); });
+  dra_.Open(ledger_.get(), [this] { loop_.Wake(); });
   outlets_.Open(session_.settings());
   loop_.Watch(jobs_.fd(), [] {});  // Turn() polls the jobs
   loop_.Watch(plugins_->watch_fd(), [this] { plugins_->OnWatch(); });
@@ -115,6 +116,7 @@ int Agent::Run() {
 }
 
 void Agent::End() {
+  dra_.Shutdown(kShutdown);
   plugins_->Shutdown(kShutdown);
   session_.Remember(ledger_->Grants(), PartsOf(ledger_->answers()));
   if (session_.settings().on_exit != OnExit::kRelease) return;
@@ -136,9 +138,9 @@ void Agent::OnSignal() {
 }
 
 absl::Time Agent::Deadline() const {
-  const absl::Time next =
-      std::min({jobs_.NextDeadline(), plugins_->NextDeadline(),
-                pictures_.Next(session_.settings().resync), config_watch_.due(), lines_.due()});
+  const absl::Time next = std::min({jobs_.NextDeadline(), plugins_->NextDeadline(),
+                                    pictures_.Next(session_.settings().resync), config_watch_.due(),
+                                    lines_.due(), dra_.due()});
   // A new picture will tell anew what is to be tried again.
   return pictures_.asked() ? next
                            : std::min({next, NextRetry(), look_again_, tenants_.due(), nfd_.due()});
@@ -157,6 +159,7 @@ void Agent::Turn() {
   now = MonotonicNow();  // reading took a while, which is not to count against a job's deadline
   StartJobs(now);
   StepPlugins(now);
+  StepDra(now);
   KeepAnswers(now);
   Tell();
 }

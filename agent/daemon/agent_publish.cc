@@ -29,9 +29,12 @@ void Agent::Publish(const Picture& picture, const std::vector<std::string>& note
   offers_ = std::move(offers);
   WriteCdi(offers_);
   plugins_->Set(offers_);
+  for (const Event& event : dra_.Publish(session_, picture, offers_, MonotonicNow())) Say(event);
   TellNfd(settings.nfd_dir, MakeNfdLabels(picture.plan.iommu, offers_));
   retries_.See(picture.plan);
-  book_.Pictured(picture, offers_);
+  std::vector<Offer> all = offers_;
+  std::ranges::copy(dra_.offers(), std::back_inserter(all));
+  book_.Pictured(picture, all);
   work_ = PlanWork(picture, session_.OpenJournal().boot_id());
   LookAgain(picture);
   // A picture is made of many small pieces: give them back.
@@ -51,6 +54,14 @@ void Agent::TellNfd(const std::string& dir, const NfdLabels& labels) {
        nfd_.Update(dir, labels, validity, {.steady = MonotonicNow(), .wall = absl::Now()})) {
     Say(NfdFailed(problem));
   }
+}
+
+void Agent::StepDra(absl::Time now) {
+  DraRoom::News news = dra_.Step(now);
+  for (Event& event : news.events) Say(std::move(event));
+  if (!news.claims_changed) return;
+  tenants_.Ask(now);
+  Ask("claim");
 }
 
 // Where another process is at work, or something did not say who uses what, no event will tell

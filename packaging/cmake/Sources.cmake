@@ -14,10 +14,12 @@ vfio_agent_library(iommu
           preset.cc record.cc release.cc relocation.cc resources.cc rules.cc selector.cc sriov.cc
           steps.cc tenancy.cc
   PUBLIC vfio_agent::sysfs)
-vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto health.proto outline.proto
+vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto dra_health_v1.proto
+  dra_health_v1alpha1.proto dra_v1.proto dra_v1beta1.proto health.proto outline.proto
   pluginregistration.proto podresources_v1.proto reflection.proto status.proto)
 vfio_agent_library(deviceplugin
-  SOURCES allocate.cc channel.cc descriptors.cc device_list.cc health_watch.cc indexed_offer.cc
+  SOURCES allocate.cc channel.cc descriptors.cc device_list.cc dra_health.cc dra_server.cc
+          dra_service.cc health_watch.cc indexed_offer.cc
           kubelet_watch.cc ledger.cc listener.cc offer.cc partition.cc plugin.cc plugins.cc
           pod_resources.cc preferred.cc published.cc quiet_grpc.cc reflection_stream.cc
           register_call.cc registration.cc registry_service.cc server.cc service.cc
@@ -41,7 +43,8 @@ vfio_agent_library(agent
           config/config_resources.cc config/config_watch.cc config/listen_address.cc
           config/settings.cc config/yaml.cc
           daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/agent_reload.cc
-          daemon/answers.cc daemon/config_report.cc daemon/counts.cc daemon/daemon_lock.cc
+          daemon/answers.cc daemon/claim_report.cc daemon/config_report.cc daemon/counts.cc
+          daemon/daemon_lock.cc daemon/dra_room.cc
           daemon/event.cc daemon/job_report.cc daemon/log_limit.cc daemon/loop.cc
           daemon/outlets.cc daemon/plan_change.cc daemon/plugin_report.cc
           daemon/privileges_report.cc daemon/report.cc daemon/retries.cc daemon/signals.cc
@@ -50,6 +53,9 @@ vfio_agent_library(agent
           doctor/checks_kubelet.cc doctor/checks_machine.cc doctor/checks_modules.cc
           doctor/diagnosis.cc doctor/facts.cc doctor/kubelet_config.cc doctor/kubelet_facts.cc
           doctor/kubelet_saved.cc doctor/looked_for.cc doctor/report.cc
+          dra/claim.cc dra/claim_desk.cc dra/claim_files.cc dra/claim_store.cc dra/device.cc
+          dra/dra_driver.cc dra/foretell.cc dra/node_name.cc dra/real_devices.cc dra/slice_plan.cc
+          dra/slices.cc
           explain/document.cc explain/explanation.cc explain/text.cc explain/words.cc
           kubevirt/diff.cc kubevirt/file.cc kubevirt/kubevirt.cc kubevirt/machine.cc
           kubevirt/text.cc

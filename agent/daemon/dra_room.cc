@@ -1,0 +1,104 @@
+#include "agent/daemon/dra_room.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "agent/daemon/report.h"
+#include "agent/daemon/transitions.h"
+#include "agent/dra/node_name.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr char kDefaultCdiDir[] = "/var/run/cdi";
+
+// Where there is no API server: what was prepared can still be told again and taken back.
+class NoClaims final : public ClaimSource {
+ public:
+  void FetchClaim(const ClaimRef&, Done done) override {
+    done(absl::UnavailableError("this agent has no API server: set api and mount a token"));
+  }
+};
+
+bool IsWanted(const Picture& picture) {
+  const auto& list = picture.custody.tenancy->claims.list;
+  return std::ranges::count(picture.plan.resources, Serve::kDra, &Resource::serve) > 0 ||
+         std::ranges::any_of(list, IsResourceClaim);
+}
+
+// The kubelet may still give what it was told of by the device plugin.
+void DropListed(const std::vector<Offer>& plugin_offers, std::vector<Offer>& offers) {
+  std::set<std::string_view> listed;
+  for (const Offer& offer : plugin_offers) {
+    for (const OfferedUnit& unit : offer.units) listed.insert(unit.id);
+  }
+  for (Offer& offer : offers) {
+    std::erase_if(offer.units,
+                  [&listed](const OfferedUnit& unit) { return listed.contains(unit.id); });
+  }
+}
+
+}  // namespace
+
+void DraRoom::Open(Ledger* ledger, std::function<void()> wake) {
+  ledger_ = ledger;
+  wake_ = std::move(wake);
+}
+
+void DraRoom::Start(const Session& session) {
+  const Settings& settings = session.settings();
+  source_ = std::make_unique<NoClaims>();
+  driver_ = std::make_unique<DraDriver>(
+      DraDriver::Options{
+          .places = {.driver = settings.dra_driver,
+                     .cdi_dir = settings.cdi_dir.empty() ? kDefaultCdiDir : settings.cdi_dir,
+                     .metadata_dir =
+                         absl::StrFormat("%s/plugins/%s/dra-device-metadata",
+                                         settings.kubelet_root_dir, settings.dra_driver)},
+          .pool = NodeName(),
+          .registry_dir = settings.kubelet_root_dir + "/plugins_registry",
+          .state_dir = settings.state_dir,
+          .tree = &session.tree(),
+          .ledger = ledger_,
+          .source = source_.get()},
+      wake_);
+}
+
+std::vector<Event> DraRoom::Publish(const Session& session, const Picture& picture,
+                                    const std::vector<Offer>& plugin_offers, absl::Time now) {
+  if (driver_ == nullptr) {
+    if (!IsWanted(picture)) return {};
+    Start(session);
+  }
+  std::vector<Offer> offers =
+      MakeOffers(picture.plan, picture.facts, {},
+                 {.serve = Serve::kDra, .iommufd = session.settings().iommufd},
+                 &*picture.custody.tenancy, now);
+  DropListed(plugin_offers, offers);
+  std::vector<Event> events = Transitions::CompareOffers(offers_, offers);
+  offers_ = std::move(offers);
+  driver_->Set(offers_, MakeDraDevices(offers_, picture.plan, picture.facts, picture.names));
+  return events;
+}
+
+DraRoom::News DraRoom::Step(absl::Time now) {
+  News news;
+  if (driver_ == nullptr) return news;
+  const DraDriver::News told = driver_->Step(now);
+  for (const std::string& note : told.notes) news.events.push_back(Note(note));
+  for (const ClaimEvent& claim : told.claims) news.events.push_back(ClaimSeen(claim));
+  news.claims_changed = !told.claims.empty();
+  return news;
+}
+
+absl::Time DraRoom::due() const {
+  return driver_ == nullptr ? absl::InfiniteFuture() : driver_->NextDeadline();
+}
+
+void DraRoom::Shutdown(absl::Duration limit) {
+  if (driver_ != nullptr) driver_->Shutdown(limit);
+}
+
+}  // namespace vfio_agent

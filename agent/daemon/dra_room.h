@@ -1,0 +1,52 @@
+// DraRoom: what the daemon does for resources that are served by DRA. Nothing, and at no cost,
+// where there is none and no claim was prepared.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "agent/daemon/event.h"
+#include "agent/dra/dra_driver.h"
+#include "agent/session.h"
+
+namespace vfio_agent {
+
+// For the loop's thread.
+class DraRoom {
+ public:
+  // `wake` as DraDriver has it. `ledger` outlives the object.
+  void Open(Ledger* ledger, std::function<void()> wake);
+
+  // After the device plugin was told its offers, whose units are not given away in two ways. What
+  // deserves a line of log.
+  std::vector<Event> Publish(const Session& session, const Picture& picture,
+                             const std::vector<Offer>& plugin_offers, absl::Time now);
+
+  struct News {
+    std::vector<Event> events;
+    bool claims_changed = false;  // who has what is to be looked at
+  };
+  News Step(absl::Time now);
+  absl::Time due() const;
+
+  // What claims can have now.
+  const std::vector<Offer>& offers() const { return offers_; }
+
+  void Shutdown(absl::Duration limit);
+
+ private:
+  void Start(const Session& session);
+
+  Ledger* ledger_ = nullptr;
+  std::function<void()> wake_;
+  std::unique_ptr<ClaimSource> source_;  // ends after the driver
+  std::unique_ptr<DraDriver> driver_;    // null where there is nothing to do
+  std::vector<Offer> offers_;
+};
+
+// claim_prepared, claim_refused, claim_unprepared, unprepare_failed
+Event ClaimSeen(const ClaimEvent& seen);
+
+}  // namespace vfio_agent
