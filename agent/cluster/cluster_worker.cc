@@ -119,7 +119,7 @@ void ClusterWorker::OnWatchEnd(const ApiAnswer& answer) {
 
 void ClusterWorker::TakeNews() {
   for (const WatchNews& news : watch_.TakeNews()) {
-    std::optional<NodeFacts> node;
+    std::optional<ApiNode> node;
     bool ours = news.kind == WatchNews::Kind::kAll;
     for (const ApiJson& object : news.objects) {
       if (TextAt(object, {"metadata", "name"}) != options_.node_name) continue;
@@ -130,7 +130,7 @@ void ClusterWorker::TakeNews() {
   }
 }
 
-void ClusterWorker::NodeIs(std::optional<NodeFacts> node) {
+void ClusterWorker::NodeIs(std::optional<ApiNode> node) {
   const SeenNode seen = node ? SeenNode{node->uid, node->labels} : SeenNode{};
   events_.NodeIs(seen.uid);
   writer_.Saw(node);

@@ -44,7 +44,7 @@ class ClusterWorker {
   void OnLine(std::string_view line);
   void OnWatchEnd(const ApiAnswer& answer);
   void TakeNews();
-  void NodeIs(std::optional<NodeFacts> node);
+  void NodeIs(std::optional<ApiNode> node);
   // Of every answer: what is counted and told.
   void Account(const absl::Status& status, Moment now);
   absl::Time Due() const;

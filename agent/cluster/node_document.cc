@@ -24,13 +24,13 @@ uint64_t NumberOf(const std::string& version) {
 
 }  // namespace
 
-const NodeFacts::Condition* NodeFacts::Find(const std::string& type) const {
+const ApiNode::Condition* ApiNode::Find(const std::string& type) const {
   const auto found = std::ranges::find_if(
       conditions, [&type](const Condition& condition) { return condition.said.type == type; });
   return found == conditions.end() ? nullptr : &*found;
 }
 
-std::map<std::string, std::string> NodeFacts::OwnLabels() const {
+std::map<std::string, std::string> ApiNode::OwnLabels() const {
   std::map<std::string, std::string> own;
   for (const auto& [key, value] : labels) {
     if (key.starts_with(kOwnLabels)) own.emplace(key, value);
@@ -38,8 +38,8 @@ std::map<std::string, std::string> NodeFacts::OwnLabels() const {
   return own;
 }
 
-NodeFacts ReadNode(const ApiJson& node) {
-  NodeFacts facts{.uid = TextAt(node, {"metadata", "uid"}),
+ApiNode ReadNode(const ApiJson& node) {
+  ApiNode facts{.uid = TextAt(node, {"metadata", "uid"}),
                   .version = TextAt(node, {"metadata", "resourceVersion"})};
   if (const ApiJson* labels = At(node, {"metadata", "labels"}); labels != nullptr) {
     for (const auto& [key, value] : labels->items()) {
@@ -67,7 +67,7 @@ bool IsNewer(const std::string& one, const std::string& other) {
 }
 
 ApiJson ConditionDocument(const std::string& node, const std::optional<NodeCondition>& condition,
-                          const NodeFacts::Condition* before, absl::Time now) {
+                          const ApiNode::Condition* before, absl::Time now) {
   ApiJson document = NodeDocument(node);
   document["status"] = ApiJson::object();
   if (!condition) return document;

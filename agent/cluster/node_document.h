@@ -15,7 +15,7 @@ namespace vfio_agent {
 // Labels that begin so are this agent's.
 inline constexpr char kOwnLabels[] = "vfio-agent/";
 
-struct NodeFacts {
+struct ApiNode {
   struct Condition {
     NodeCondition said;
     std::string transition;  // lastTransitionTime, as it is written there
@@ -25,13 +25,13 @@ struct NodeFacts {
   std::string version;
   std::map<std::string, std::string> labels;
   std::vector<Condition> conditions;
-  bool operator==(const NodeFacts&) const = default;
+  bool operator==(const ApiNode&) const = default;
 
   const Condition* Find(const std::string& type) const;
   std::map<std::string, std::string> OwnLabels() const;
 };
 
-NodeFacts ReadNode(const ApiJson& node);
+ApiNode ReadNode(const ApiJson& node);
 
 // False where `one` is certainly older than `other`: versions are numbers on every server there is,
 // but nobody has promised that.
@@ -40,7 +40,7 @@ bool IsNewer(const std::string& one, const std::string& other);
 // For server-side apply of nodes/NAME/status. Without a condition: what we had applied goes.
 // `transition` is kept where the status has not changed; else it is `now`.
 ApiJson ConditionDocument(const std::string& node, const std::optional<NodeCondition>& condition,
-                          const NodeFacts::Condition* before, absl::Time now);
+                          const ApiNode::Condition* before, absl::Time now);
 // For server-side apply of nodes/NAME.
 ApiJson LabelsDocument(const std::string& node, const std::map<std::string, std::string>& labels);
 // For a merge patch of the same: takes away what of `there` is ours and not in `wanted`.

@@ -32,7 +32,7 @@ void NodeWriter::Want(WantedNode wanted) {
 }
 
 // The watch may still be behind the answer to our own write.
-void NodeWriter::Saw(const std::optional<NodeFacts>& node) {
+void NodeWriter::Saw(const std::optional<ApiNode>& node) {
   blind_ = false;
   const bool same = node && node_ && node->uid == node_->uid;
   if (same && !IsNewer(node->version, node_->version)) return;
@@ -42,7 +42,7 @@ void NodeWriter::Saw(const std::optional<NodeFacts>& node) {
 
 bool NodeWriter::ConditionDiffers() const {
   if (!node_) return wanted_->condition != known_.condition;
-  const NodeFacts::Condition* const there = node_->Find(type_);
+  const ApiNode::Condition* const there = node_->Find(type_);
   if (!wanted_->condition) return there != nullptr;
   return there == nullptr || there->said != *wanted_->condition;
 }
@@ -93,7 +93,7 @@ std::optional<NodeWrite> NodeWriter::Next(Moment now) {
   if (due() > now.steady) return std::nullopt;
   NodeWrite write;
   if (ConditionDue() <= now.steady) {
-    const NodeFacts::Condition* const before = node_ ? node_->Find(type_) : nullptr;
+    const ApiNode::Condition* const before = node_ ? node_->Find(type_) : nullptr;
     write.document = ConditionDocument(options_.node, wanted_->condition, before, now.wall);
   } else {
     write = WriteLabels();

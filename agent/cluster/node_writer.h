@@ -34,7 +34,7 @@ class NodeWriter {
 
   void Want(WantedNode wanted);
   // What the watch shows; nullopt: there is no Node.
-  void Saw(const std::optional<NodeFacts>& node);
+  void Saw(const std::optional<ApiNode>& node);
   // The Node may not be seen: so it is written as if nothing were there.
   void Blind() { blind_ = true; }
 
@@ -71,7 +71,7 @@ class NodeWriter {
   Options options_;
   Retry retry_;
   std::optional<WantedNode> wanted_;
-  std::optional<NodeFacts> node_;
+  std::optional<ApiNode> node_;
   WantedNode known_;  // what was written last: all that is known of a Node that may not be seen
   bool blind_ = false;
   std::string type_ = "PassthroughReady";  // of our condition, also when none is wanted

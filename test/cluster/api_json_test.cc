@@ -81,7 +81,7 @@ TEST_CASE("a Node of strange shape gives what can be understood of it") {
                            R"({"metadata":{"labels":{"a":1}},"status":{"conditions":{}}})",
                            R"({"status":{"conditions":[1,null,"x",{}]}})"}) {
     CAPTURE(text);
-    const NodeFacts facts = ReadNode(*ParseApiJson(text));
+    const ApiNode facts = ReadNode(*ParseApiJson(text));
     CHECK(facts.labels.empty());
     CHECK(facts.uid.empty());
     CHECK(facts.Find("PassthroughReady") == nullptr);

@@ -194,7 +194,7 @@ TEST_CASE("a Node that was made anew is written to, also where its versions are 
   story.Settle({}, "True");
   story.writer.Saw(std::nullopt);
   CHECK(story.writer.due() == absl::InfiniteFuture());
-  NodeFacts fresh = ReadNode(*ParseApiJson(NodeText("1", {})));
+  ApiNode fresh = ReadNode(*ParseApiJson(NodeText("1", {})));
   fresh.uid = "u-2";
   story.writer.Saw(fresh);
   story.now += absl::Seconds(1);
