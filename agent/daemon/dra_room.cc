@@ -8,6 +8,8 @@
 #include "agent/daemon/report.h"
 #include "agent/daemon/transitions.h"
 #include "agent/dra/node_name.h"
+#include "agent/version.h"
+#include "sysfs/status.h"
 
 namespace vfio_agent {
 namespace {
@@ -18,7 +20,7 @@ constexpr char kDefaultCdiDir[] = "/var/run/cdi";
 class NoClaims final : public ClaimSource {
  public:
   void FetchClaim(const ClaimRef&, Done done) override {
-    done(absl::UnavailableError("this agent has no API server: set api and mount a token"));
+    done(absl::UnavailableError("this agent has no API server"));
   }
 };
 
@@ -47,9 +49,22 @@ void DraRoom::Open(Ledger* ledger, std::function<void()> wake) {
   wake_ = std::move(wake);
 }
 
+ClaimSource* DraRoom::OpenApi(const Settings& settings) {
+  auto api = DraApi::Start({.cluster = {.node_name = NodeName(), .version = std::string(AgentVersion())},
+                            .driver = settings.dra_driver},
+                           wake_);
+  if (api.ok()) {
+    api_ = *std::move(api);
+    return api_.get();
+  }
+  notes_.push_back(absl::StrFormat(
+      "nothing is served by DRA (`serve: dra`) without the API server: %s", Message(api.status())));
+  no_claims_ = std::make_unique<NoClaims>();
+  return no_claims_.get();
+}
+
 void DraRoom::Start(const Session& session) {
   const Settings& settings = session.settings();
-  source_ = std::make_unique<NoClaims>();
   driver_ = std::make_unique<DraDriver>(
       DraDriver::Options{
           .places = {.driver = settings.dra_driver,
@@ -62,7 +77,7 @@ void DraRoom::Start(const Session& session) {
           .state_dir = settings.state_dir,
           .tree = &session.tree(),
           .ledger = ledger_,
-          .source = source_.get()},
+          .source = OpenApi(settings)},
       wake_);
 }
 
@@ -79,13 +94,20 @@ std::vector<Event> DraRoom::Publish(const Session& session, const Picture& pictu
   DropListed(plugin_offers, offers);
   std::vector<Event> events = Transitions::CompareOffers(offers_, offers);
   offers_ = std::move(offers);
-  driver_->Set(offers_, MakeDraDevices(offers_, picture.plan, picture.facts, picture.names));
+  std::vector<DraDevice> devices =
+      MakeDraDevices(offers_, picture.plan, picture.facts, picture.names);
+  if (api_ != nullptr) api_->Want(devices);
+  driver_->Set(offers_, std::move(devices));
   return events;
 }
 
 DraRoom::News DraRoom::Step(absl::Time now) {
   News news;
   if (driver_ == nullptr) return news;
+  for (const std::string& note : std::exchange(notes_, {})) news.events.push_back(Note(note));
+  if (api_ != nullptr) {
+    for (const std::string& note : api_->TakeNotes()) news.events.push_back(Note(note));
+  }
   const DraDriver::News told = driver_->Step(now);
   for (const std::string& note : told.notes) news.events.push_back(Note(note));
   for (const ClaimEvent& claim : told.claims) news.events.push_back(ClaimSeen(claim));
@@ -99,6 +121,7 @@ absl::Time DraRoom::due() const {
 
 void DraRoom::Shutdown(absl::Duration limit) {
   if (driver_ != nullptr) driver_->Shutdown(limit);
+  if (api_ != nullptr) api_->Shutdown(limit);
 }
 
 }  // namespace vfio_agent

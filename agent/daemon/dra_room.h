@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "agent/daemon/event.h"
+#include "agent/dra/dra_api.h"
 #include "agent/dra/dra_driver.h"
 #include "agent/session.h"
 
@@ -16,6 +17,11 @@ namespace vfio_agent {
 // For the loop's thread.
 class DraRoom {
  public:
+  DraRoom() = default;
+  ~DraRoom() { Shutdown(absl::ZeroDuration()); }
+  DraRoom(const DraRoom&) = delete;
+  DraRoom& operator=(const DraRoom&) = delete;
+
   // `wake` as DraDriver has it. `ledger` outlives the object.
   void Open(Ledger* ledger, std::function<void()> wake);
 
@@ -38,11 +44,14 @@ class DraRoom {
 
  private:
   void Start(const Session& session);
+  ClaimSource* OpenApi(const Settings& settings);
 
   Ledger* ledger_ = nullptr;
   std::function<void()> wake_;
-  std::unique_ptr<ClaimSource> source_;  // ends after the driver
-  std::unique_ptr<DraDriver> driver_;    // null where there is nothing to do
+  std::vector<std::string> notes_;
+  std::unique_ptr<ClaimSource> no_claims_;
+  std::unique_ptr<DraApi> api_;        // null without an API server
+  std::unique_ptr<DraDriver> driver_;  // null where there is nothing to do
   std::vector<Offer> offers_;
 };
 

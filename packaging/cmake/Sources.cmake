@@ -54,6 +54,7 @@ vfio_agent_library(agent
           doctor/diagnosis.cc doctor/facts.cc doctor/kubelet_config.cc doctor/kubelet_facts.cc
           doctor/kubelet_saved.cc doctor/looked_for.cc doctor/report.cc
           dra/claim.cc dra/claim_desk.cc dra/claim_files.cc dra/claim_store.cc dra/device.cc
+          dra/dra_api.cc dra/dra_api_worker.cc dra/slice_writer.cc
           dra/dra_driver.cc dra/foretell.cc dra/node_name.cc dra/real_devices.cc dra/slice_plan.cc
           dra/slices.cc
           explain/document.cc explain/explanation.cc explain/text.cc explain/words.cc
