@@ -99,6 +99,23 @@ struct TimesStatus {
   bool operator==(const TimesStatus&) const = default;
 };
 
+// How the agent stands with the cluster's API server. Times are of the wall clock, to the
+// millisecond.
+struct ApiStatus {
+  std::string server;  // empty: the agent goes without
+  std::string node;    // the Node's name there
+  bool connected = false;
+  bool written = false;  // condition and labels stand there as they are wanted
+  std::string last_error;
+  absl::Time last_error_at = absl::UnixEpoch();  // the epoch: never
+  absl::Time last_success = absl::UnixEpoch();
+  std::map<std::pair<std::string, std::string>, uint64_t> requests;  // by verb and result
+  uint64_t events_posted = 0;
+  uint64_t events_dropped = 0;
+  uint64_t events_waiting = 0;
+  bool operator==(const ApiStatus&) const = default;
+};
+
 struct AgentStatus {
   std::string version;
   int pid = 0;
@@ -115,6 +132,7 @@ struct AgentStatus {
   PictureStatus picture;
   std::vector<CountStatus> counts;
   std::vector<TimesStatus> times;
+  ApiStatus api;
   // Of `node` the identity is compared: pictures that say the same are two all the same.
   bool operator==(const AgentStatus&) const = default;
 };

@@ -91,7 +91,8 @@ absl::Status ReadRoot(const YamlValue& root, Config& config) {
                         Section("log", config),
                         SettingKey("stateDir", "stateDir", config),
                         SettingKey("pciIds", "pciIds", config),
-                        SettingKey("resync", "resync", config)});
+                        SettingKey("resync", "resync", config),
+                        Section("api", config)});
 }
 
 // A pipe whose writer takes its time.

@@ -99,7 +99,25 @@ absl::Status SetListen(Settings& settings, const std::string& value) {
   return CheckListen(value);
 }
 
-constexpr std::array<SettingRow, 18> kRows = {{
+// What the client takes is for it to say; here only what is meant as something else.
+absl::Status SetServer(Settings& settings, const std::string& value) {
+  settings.api_server = value;
+  const bool good =
+      value.empty() || value == kNoServer ||
+      (value.starts_with("https://") && value.size() > 8 && value.size() <= 512 &&
+       std::ranges::all_of(value, [](unsigned char c) { return absl::ascii_isgraph(c); }));
+  return good ? absl::OkStatus()
+              : Want(value, "https://HOST:PORT, none, or nothing for the one of the cluster");
+}
+
+// It becomes a part of the path in each request.
+absl::Status SetNodeName(Settings& settings, const std::string& value) {
+  settings.api_node_name = value;
+  return value.empty() || IsNodeName(value) ? absl::OkStatus()
+                                            : Want(value, "a node's name as Kubernetes has it");
+}
+
+constexpr std::array<SettingRow, 25> kRows = {{
     {"device-plugin-dir", "kubelet.devicePluginDir", kDefaultDevicePluginDir,
      "the kubelet's device-plugin directory", SetPath<&Settings::device_plugin_dir>, "DIR", true},
     {"kubelet-root-dir", "kubelet.rootDir", kDefaultKubeletRootDir,
@@ -140,11 +158,40 @@ constexpr std::array<SettingRow, 18> kRows = {{
     {"metrics-listen", "metrics.listen", "127.0.0.1:9431",
      "serve /metrics, /healthz and /readyz over HTTP here, :PORT for all addresses; empty: nowhere",
      SetListen, "ADDRESS:PORT", true},
+    {"api-server", "api.server", "",
+     "the Kubernetes API server, https://HOST:PORT; empty: the pod's cluster, where there is a "
+     "token; none: never",
+     SetServer, "URL", true},
+    {"api-token-file", "api.tokenFile", kDefaultTokenFile,
+     "the token for the API server; read anew when it changes; without it the agent goes without",
+     SetPath<&Settings::api_token_file>, "FILE", true},
+    {"api-ca-file", "api.caFile", kDefaultCaFile, "the API server's certificate authority",
+     SetPath<&Settings::api_ca_file>, "FILE", true},
+    {"node-name", "api.nodeName", "",
+     "this node's name in the cluster; empty: NODE_NAME of the environment, else the host's name",
+     SetNodeName, "NAME", true},
+    {"api-events", "api.events", "true", "tell the cluster what fails, as Events",
+     SetFlag<&Settings::api_events>, "true|false"},
+    {"api-condition", "api.condition", "true", "keep the Node's condition PassthroughReady",
+     SetFlag<&Settings::api_condition>, "true|false"},
+    {"api-labels", "api.labels", "true",
+     "keep the Node's labels vfio-agent/..., where nfd.dir does not have NFD do it",
+     SetFlag<&Settings::api_labels>, "true|false"},
     {"dra-driver", "dra.driverName", "vfio-agent",
      "name of the DRA driver that serves resources with `serve: dra`", SetDraDriver, "NAME", true},
 }};
 
 }  // namespace
+
+bool IsNodeName(std::string_view name) {
+  const auto alnum = [](char c) {
+    return absl::ascii_isdigit(static_cast<unsigned char>(c)) ||
+           absl::ascii_islower(static_cast<unsigned char>(c));
+  };
+  return !name.empty() && name.size() <= 253 && alnum(name.front()) && alnum(name.back()) &&
+         name.find("..") == std::string_view::npos &&
+         std::ranges::all_of(name, [&](char c) { return alnum(c) || c == '-' || c == '.'; });
+}
 
 std::span<const SettingRow> SettingRows() { return kRows; }
 

@@ -14,6 +14,9 @@
 namespace vfio_agent {
 
 inline constexpr char kDefaultStateDir[] = "/var/lib/vfio-agent";
+inline constexpr char kDefaultTokenFile[] = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+inline constexpr char kDefaultCaFile[] = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
+inline constexpr char kNoServer[] = "none";
 inline constexpr char kDefaultPciIds[] = "/usr/share/misc/pci.ids";
 inline constexpr char kDefaultKubeletRootDir[] = "/var/lib/kubelet";
 inline constexpr char kDefaultDevicePluginDir[] = "/var/lib/kubelet/device-plugins";
@@ -41,8 +44,18 @@ struct Settings {
   std::string cdi_dir;     // where CDI specs are written; empty: nowhere
   bool cdi_names = false;  // name CDI devices in the answers to the kubelet
   std::string nfd_dir;     // where NFD looks for features; empty: it is told nothing
+  std::string api_server;  // "https://HOST:PORT"; empty: as a pod's environment says; "none"
+  std::string api_token_file;
+  std::string api_ca_file;
+  std::string api_node_name;  // empty: NODE_NAME of the environment, else the host's name
+  bool api_events = true;     // post Kubernetes Events
+  bool api_condition = true;  // keep the Node's condition PassthroughReady
+  bool api_labels = true;     // keep the Node's labels vfio-agent/…, unless NFD does by nfd_dir
   std::string dra_driver;  // the DRA driver's name: a DNS subdomain
 };
+
+// A DNS subdomain, as the names of Nodes are.
+bool IsNodeName(std::string_view name);
 
 // One row for each setting.
 struct SettingRow {

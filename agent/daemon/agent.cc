@@ -14,6 +14,8 @@ namespace vfio_agent {
 namespace {
 
 constexpr absl::Duration kShutdown = absl::Seconds(1);
+// For what the cluster is still to be told: both together within two seconds.
+constexpr absl::Duration kLastWords = absl::Milliseconds(500);
 // How often an agent that waits looks whether the one before it has gone.
 constexpr absl::Duration kLockPoll = absl::Milliseconds(200);
 // How long a kubelet that has just started may not know all of its pods.
@@ -72,6 +74,7 @@ absl::Status Agent::Open() {
                                 [this] { loop_.Wake(); });
   dra_.Open(ledger_.get(), [this] { loop_.Wake(); });
   outlets_.Open(session_.settings());
+  OpenCluster();
   loop_.Watch(jobs_.fd(), [] {});  // Turn() polls the jobs
   loop_.Watch(plugins_->watch_fd(), [this] { plugins_->OnWatch(); });
   loop_.Watch(config_watch_.fd(), [this] { config_watch_.Drain(MonotonicNow()); });
@@ -116,8 +119,10 @@ int Agent::Run() {
 }
 
 void Agent::End() {
+  const bool released = session_.settings().on_exit == OnExit::kRelease && exit_code_ == kExitDone;
   dra_.Shutdown(kShutdown);
   plugins_->Shutdown(kShutdown);
+  cluster_.End(session_.settings(), released, kLastWords);
   session_.Remember(ledger_->Grants(), PartsOf(ledger_->answers()));
   if (session_.settings().on_exit != OnExit::kRelease) return;
   FinishJobs();
@@ -140,7 +145,7 @@ void Agent::OnSignal() {
 absl::Time Agent::Deadline() const {
   const absl::Time next = std::min({jobs_.NextDeadline(), plugins_->NextDeadline(),
                                     pictures_.Next(session_.settings().resync), config_watch_.due(),
-                                    lines_.due(), dra_.due()});
+                                    lines_.due(), cluster_.due(), dra_.due()});
   // A new picture will tell anew what is to be tried again.
   return pictures_.asked() ? next
                            : std::min({next, NextRetry(), look_again_, tenants_.due(), nfd_.due()});
@@ -174,17 +179,6 @@ void Agent::SayNotes() {
   for (const std::string& note : outlets_.TakeNotes()) Say(Note(note));
 }
 
-void Agent::Tell() {
-  SayNotes();
-  for (const Event& event : lines_.Due(MonotonicNow())) Log(event);
-  book_.Turned({.kubelet = plugins_->kubelet_up(),
-                .all_registered = plugins_->AllRegistered(),
-                .plugins = plugins_->Status(),
-                .underway = jobs_.Underway(),
-                .limit = LoopLimit(session_.settings().resync)},
-               MonotonicNow());
-}
-
 // All that can be looked at when it is time for that. The first picture waits for no walk over the
 // processes: the kubelet waits for it.
 Wish Agent::MakeWish(absl::Time now) const {
@@ -214,6 +208,7 @@ void Agent::LookedAtTenants(const Wish& wish, const Picture& picture, absl::Time
   if (wish.kubelet_young && open == TenantWatch::Open::kNothing) open = TenantWatch::Open::kPods;
   tenants_.Looked(now, wish.tenants == Wish::Tenants::kAll, open, session_.settings().resync);
   CompareWithKubelet(picture, now);
+  cluster_.SawPods(picture.custody.tenancy->claims, session_.settings().device_plugin_dir);
 }
 
 // A stream that is open does not say that the kubelet still takes our word for it.
@@ -269,7 +264,11 @@ void Agent::StepPlugins(absl::Time now) {
   std::vector<std::string> given;
   for (const PluginEvent& event : plugins_->Step(now)) {
     book_.PluginSaw(event);
-    if (transitions_.IsNews(event)) Say(PluginSeen(event));
+    if (transitions_.IsNews(event)) {
+      Say(PluginSeen(event));
+    } else {
+      cluster_.Saw(PluginSeen(event), true);
+    }
     if (event.kind == PluginEvent::Kind::kAllocated) {
       given.insert(given.end(), event.ids.begin(), event.ids.end());
     }
@@ -284,6 +283,7 @@ void Agent::StepPlugins(absl::Time now) {
     loop_.Stop();
   }
   if (!given.empty()) OnAllocated(given, now);
+  if (cluster_.WantsPods()) tenants_.Ask(now);
 }
 
 }  // namespace vfio_agent

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "agent/config/config_watch.h"
 #include "agent/daemon/answers.h"
+#include "agent/daemon/cluster_teller.h"
 #include "agent/daemon/daemon_lock.h"
 #include "agent/daemon/dra_room.h"
 #include "agent/daemon/log_limit.h"
@@ -57,6 +58,8 @@ class Agent {
   void End();
   void Ask(const char* trigger);
   void Tell();
+  void OpenCluster();
+  void TellCluster();
   absl::Time Deadline() const;
   absl::Time NextRetry() const;
 
@@ -100,6 +103,8 @@ class Agent {
   Outlets outlets_;  // after the plugins, which keep gRPC quiet
   CdiFiles cdi_;
   NfdFile nfd_;
+  std::string labels_;     // of the last picture, as NFD is told
+  ClusterTeller cluster_;  // after the loop, which its thread wakes
   Transitions transitions_;
   Retries retries_;
   Throttle pictures_;

@@ -86,7 +86,9 @@ void Agent::OnJobEvent(const JobEvent& event, absl::Time now) {
     if (event.cut_off) next = "read again, then finished or put back";
   }
   // The next tries say nothing as long as nothing else comes of them.
-  if (!event.status.ok() && !retries_.IsNews(group, FailureOf(event))) return;
+  if (!event.status.ok() && !retries_.IsNews(group, FailureOf(event))) {
+    return cluster_.Saw(JobEnded(event, {.next = next}), true);
+  }
   Say(JobEnded(event, {.now = DriversNow(session_.tree(), event.job),
                        .holder = HoldersNow(session_.tree(), event, uses_),
                        .next = next}));

@@ -13,7 +13,21 @@
 namespace vfio_agent {
 
 void Agent::Say(Event event) {
+  cluster_.Saw(event);
   if (const std::optional<Event> line = lines_.Admit(std::move(event), MonotonicNow())) Log(*line);
+}
+
+void Agent::Tell() {
+  SayNotes();
+  book_.ApiStands(cluster_.Status());
+  for (const Event& event : lines_.Due(MonotonicNow())) Log(event);
+  book_.Turned({.kubelet = plugins_->kubelet_up(),
+                .all_registered = plugins_->AllRegistered(),
+                .plugins = plugins_->Status(),
+                .underway = jobs_.Underway(),
+                .limit = LoopLimit(session_.settings().resync)},
+               MonotonicNow());
+  TellCluster();
 }
 
 void Agent::Publish(const Picture& picture, const std::vector<std::string>& notes) {
@@ -30,7 +44,9 @@ void Agent::Publish(const Picture& picture, const std::vector<std::string>& note
   WriteCdi(offers_);
   plugins_->Set(offers_);
   for (const Event& event : dra_.Publish(session_, picture, offers_, MonotonicNow())) Say(event);
-  TellNfd(settings.nfd_dir, MakeNfdLabels(picture.plan.iommu, offers_));
+  const NfdLabels labels = MakeNfdLabels(picture.plan.iommu, offers_);
+  labels_ = labels.text;
+  TellNfd(settings.nfd_dir, labels);
   retries_.See(picture.plan);
   std::vector<Offer> all = offers_;
   std::ranges::copy(dra_.offers(), std::back_inserter(all));

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "agent/daemon/cluster_teller.h"
 #include "agent/daemon/report.h"
 #include "agent/daemon/transitions.h"
-#include "agent/dra/node_name.h"
 #include "agent/version.h"
 #include "sysfs/status.h"
 
@@ -49,16 +49,29 @@ void DraRoom::Open(Ledger* ledger, std::function<void()> wake) {
   wake_ = std::move(wake);
 }
 
-ClaimSource* DraRoom::OpenApi(const Settings& settings) {
-  auto api = DraApi::Start({.cluster = {.node_name = NodeName(), .version = std::string(AgentVersion())},
-                            .driver = settings.dra_driver},
-                           wake_);
+ClaimSource* DraRoom::OpenApi(const Session& session) {
+  const Settings& settings = session.settings();
+  // As for what the cluster is told besides (ClusterTeller::Start).
+  const bool meant = settings.api_server != kNoServer &&
+                     (!settings.api_server.empty() || session.tree().is_host());
+  absl::StatusOr<std::unique_ptr<DraApi>> api = absl::UnavailableError("api.server names none");
+  if (meant) {
+    api = DraApi::Start({.cluster = {.node_name = NodeNameOf(settings).value_or(""),
+                                     .server = settings.api_server,
+                                     .token_file = settings.api_token_file,
+                                     .ca_file = settings.api_ca_file,
+                                     .version = std::string(AgentVersion())},
+                         .driver = settings.dra_driver},
+                        wake_);
+  }
   if (api.ok()) {
     api_ = *std::move(api);
     return api_.get();
   }
-  notes_.push_back(absl::StrFormat(
-      "nothing is served by DRA (`serve: dra`) without the API server: %s", Message(api.status())));
+  notes_.push_back(
+      absl::StrFormat("`serve: dra` needs the API server, without which no claim is prepared and "
+                      "no device published: %s",
+                      Message(api.status())));
   no_claims_ = std::make_unique<NoClaims>();
   return no_claims_.get();
 }
@@ -72,12 +85,12 @@ void DraRoom::Start(const Session& session) {
                      .metadata_dir =
                          absl::StrFormat("%s/plugins/%s/dra-device-metadata",
                                          settings.kubelet_root_dir, settings.dra_driver)},
-          .pool = NodeName(),
+          .pool = NodeNameOf(settings).value_or(""),
           .registry_dir = settings.kubelet_root_dir + "/plugins_registry",
           .state_dir = settings.state_dir,
           .tree = &session.tree(),
           .ledger = ledger_,
-          .source = OpenApi(settings)},
+          .source = OpenApi(session)},
       wake_);
 }
 

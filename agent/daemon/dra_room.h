@@ -44,7 +44,7 @@ class DraRoom {
 
  private:
   void Start(const Session& session);
-  ClaimSource* OpenApi(const Settings& settings);
+  ClaimSource* OpenApi(const Session& session);
 
   Ledger* ledger_ = nullptr;
   std::function<void()> wake_;

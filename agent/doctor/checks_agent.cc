@@ -122,6 +122,29 @@ Findings OtherManagers(const DoctorFacts& facts) {
   return findings;
 }
 
+// What the daemon alone can know: the token is its own.
+Findings ApiServer(const DoctorFacts& facts) {
+  const AgentStatus* const status = StatusOf(facts);
+  if (status == nullptr) return {NoStatus(facts)};
+  const ApiStatus& api = status->api;
+  if (api.server.empty()) {
+    return {Skipped("not used: the daemon has no token, or api.server is none")};
+  }
+  const std::string who =
+      absl::StrFormat("%s as node %s", Printable(api.server, 256), Printable(api.node, 256));
+  const std::string why = api.last_error.empty() ? "" : ": " + Printable(api.last_error, 512);
+  if (!api.connected) {
+    return {Warn("no answer from " + who + why,
+                 "devices are served all the same; see the note in the daemon's log, and that "
+                 "api.nodeName is this node's name in `kubectl get nodes`")};
+  }
+  if (!api.written) {
+    return {Warn("not everything is written to " + who + why,
+                 "the rights that it needs: packaging/kustomize/components/api/access.yaml")};
+  }
+  return {Ok(who)};
+}
+
 // virt-handler serves KubeVirt's own plugins (kubevirt-kvm.sock and others), and starts machines.
 Findings KubeVirt(const DoctorFacts& facts) {
   constexpr std::array<std::string_view, 1> kHandler = {"virt-handler"};
@@ -150,6 +173,7 @@ constexpr std::array kChecks = std::to_array<Check>({
     {Layer::kAgent, "writes", Writes},
     {Layer::kAgent, "registration", Registration},
     {Layer::kAgent, "other managers", OtherManagers},
+    {Layer::kAgent, "API server", ApiServer},
     {Layer::kKubevirt, "KubeVirt", KubeVirt},
 });
 

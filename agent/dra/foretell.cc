@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "agent/dra/node_name.h"
+#include "agent/daemon/cluster_teller.h"
 #include "sysfs/clock.h"
 
 namespace vfio_agent {
@@ -42,7 +42,7 @@ std::vector<DraDevice> ForetellDraDevices(const Picture& picture) {
 }
 
 SlicePool PoolOf(const Settings& settings) {
-  return {.driver = settings.dra_driver, .node = NodeName()};
+  return {.driver = settings.dra_driver, .node = NodeNameOf(settings).value_or("")};
 }
 
 TableRows DraDeviceRows(const std::vector<DraDevice>& devices) {

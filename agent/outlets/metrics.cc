@@ -159,6 +159,30 @@ void AddTimes(const AgentStatus& status, Families& out) {
   }
 }
 
+// Without samples where the agent goes without the API server.
+void AddApi(const ApiStatus& api, Families& out) {
+  const bool used = !api.server.empty();
+  Begin("api_connected", MetricType::Gauge, "1 while the API server shows the Node.", out);
+  if (used) AddGauge({}, api.connected ? 1 : 0, out);
+  Begin("api_written", MetricType::Gauge,
+        "1 while the Node's condition and labels stand there as they are wanted.", out);
+  if (used) AddGauge({}, api.written ? 1 : 0, out);
+  Begin("api_requests_total", MetricType::Counter,
+        "Requests to the API server, by HTTP status or error.", out);
+  for (const auto& [what, value] : api.requests) {
+    AddSample({{"verb", what.first}, {"result", what.second}}, out).counter.value =
+        static_cast<double>(value);
+  }
+  Begin("api_events_total", MetricType::Counter, "Kubernetes Events.", out);
+  for (const auto& [result, value] :
+       {std::pair("posted", api.events_posted), std::pair("dropped", api.events_dropped)}) {
+    if (used) AddSample({{"result", result}}, out).counter.value = static_cast<double>(value);
+  }
+  Begin("api_last_success_timestamp_seconds", MetricType::Gauge,
+        "When the API server last did what it was asked for; 0: never.", out);
+  if (used) AddGauge({}, absl::ToDoubleSeconds(api.last_success - absl::UnixEpoch()), out);
+}
+
 }  // namespace
 
 Families StatusToFamilies(const AgentStatus& status) {
@@ -179,6 +203,7 @@ Families StatusToFamilies(const AgentStatus& status) {
   Begin("last_reconcile_timestamp_seconds", MetricType::Gauge,
         "When the node was last read; 0: not yet.", out);
   AddGauge({}, absl::ToDoubleSeconds(status.picture.at - absl::UnixEpoch()), out);
+  AddApi(status.api, out);
   return out;
 }
 

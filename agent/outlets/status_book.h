@@ -28,6 +28,7 @@ class StatusBook {
   void JobEnded(const JobEvent& event);
   void PluginSaw(const PluginEvent& event);
   void ConfigRead(bool accepted);
+  void ApiStands(ApiStatus api) { next_.api = std::move(api); }
 
   // Instead of Turned() while the daemon with process number `holder` has the node.
   void Waits(int holder, absl::Time now);

@@ -91,6 +91,45 @@ Json CountsToJson(const AgentStatus& status) {
   return list;
 }
 
+Json TimeOrNull(absl::Time time) {
+  return time == absl::UnixEpoch() ? Json(nullptr) : Json(Time(time));
+}
+
+// Null where the agent goes without the API server.
+Json ApiToJson(const ApiStatus& api) {
+  if (api.server.empty()) return nullptr;
+  Json requests = Json::array();
+  for (const auto& [what, value] : api.requests) {
+    requests.push_back({{"verb", what.first}, {"result", what.second}, {"value", value}});
+  }
+  return {{"server", api.server},
+          {"node", api.node},
+          {"connected", api.connected},
+          {"written", api.written},
+          {"last_error", OrNull(api.last_error)},
+          {"last_error_at", TimeOrNull(api.last_error_at)},
+          {"last_success", TimeOrNull(api.last_success)},
+          {"requests", requests},
+          {"events",
+           {{"posted", api.events_posted},
+            {"dropped", api.events_dropped},
+            {"waiting", api.events_waiting}}}};
+}
+
+std::string ApiSummary(const ApiStatus& api, absl::Time now) {
+  if (api.server.empty()) return "";
+  std::string text =
+      absl::StrFormat("API server: %s, as node %s at %s",
+                      api.connected ? "connected" : "not connected", api.node, api.server);
+  if (api.connected && !api.written) text += "; not everything is written";
+  if (!api.connected || !api.written) {
+    if (!api.last_error.empty()) text += ": " + api.last_error;
+    if (api.last_error_at != absl::UnixEpoch())
+      text += " (" + Age(api.last_error_at, now) + " ago)";
+  }
+  return text + "\n";
+}
+
 std::string Summary(const AgentStatus& status, absl::Time now) {
   std::vector<std::string> groups;
   for (const auto& [verdict, count] : status.node->groups) {
@@ -112,7 +151,7 @@ std::string Summary(const AgentStatus& status, absl::Time now) {
   if (!status.node->pods_unknown.empty()) {
     text += "who has what is not known: " + status.node->pods_unknown + "\n";
   }
-  return text;
+  return text + ApiSummary(status.api, now);
 }
 
 std::string Table(Rows rows, const TableStyle& style) {
@@ -187,7 +226,8 @@ Json StatusToJson(const AgentStatus& status) {
             {"took_seconds", absl::ToDoubleSeconds(picture.took)},
             {"trigger", OrNull(picture.trigger)},
             {"error", OrNull(picture.error)}}},
-          {"counts", CountsToJson(status)}};
+          {"counts", CountsToJson(status)},
+          {"cluster", ApiToJson(status.api)}};
 }
 
 std::string StatusToText(const AgentStatus& status, absl::Time now, bool wide, TableStyle style) {

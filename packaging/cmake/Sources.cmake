@@ -35,6 +35,8 @@ vfio_agent_library(agent
           cluster/event_document.cc cluster/event_queue.cc cluster/node_document.cc
           cluster/node_writer.cc cluster/notes.cc cluster/object_watch.cc cluster/retry.cc
           cluster/transport.cc
+          cluster/checkpoint_pods.cc cluster/event_series.cc cluster/node_events.cc
+          cluster/node_labels.cc cluster/ready_condition.cc cluster/waiting_pods.cc
           commands/bind.cc commands/common.cc commands/config.cc commands/doctor.cc
           commands/explain.cc commands/health.cc commands/kubevirt.cc commands/list.cc
           commands/plan.cc commands/release.cc commands/run.cc commands/snapshot.cc
@@ -45,6 +47,7 @@ vfio_agent_library(agent
           daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/agent_reload.cc
           daemon/answers.cc daemon/claim_report.cc daemon/config_report.cc daemon/counts.cc
           daemon/daemon_lock.cc daemon/dra_room.cc
+          daemon/agent_cluster.cc daemon/answers.cc daemon/cluster_teller.cc daemon/config_report.cc daemon/counts.cc daemon/daemon_lock.cc
           daemon/event.cc daemon/job_report.cc daemon/log_limit.cc daemon/loop.cc
           daemon/outlets.cc daemon/plan_change.cc daemon/plugin_report.cc
           daemon/privileges_report.cc daemon/report.cc daemon/retries.cc daemon/signals.cc
@@ -54,9 +57,8 @@ vfio_agent_library(agent
           doctor/diagnosis.cc doctor/facts.cc doctor/kubelet_config.cc doctor/kubelet_facts.cc
           doctor/kubelet_saved.cc doctor/looked_for.cc doctor/report.cc
           dra/claim.cc dra/claim_desk.cc dra/claim_files.cc dra/claim_store.cc dra/device.cc
-          dra/dra_api.cc dra/dra_api_worker.cc dra/slice_writer.cc
-          dra/dra_driver.cc dra/foretell.cc dra/node_name.cc dra/real_devices.cc dra/slice_plan.cc
-          dra/slices.cc
+          dra/dra_api.cc dra/dra_api_worker.cc dra/dra_driver.cc dra/foretell.cc
+          dra/real_devices.cc dra/slice_plan.cc dra/slice_writer.cc dra/slices.cc
           explain/document.cc explain/explanation.cc explain/text.cc explain/words.cc
           kubevirt/diff.cc kubevirt/file.cc kubevirt/kubevirt.cc kubevirt/machine.cc
           kubevirt/text.cc

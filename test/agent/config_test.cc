@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "absl/strings/str_format.h"
 #include "agent/config/settings.h"
 #include "sysfs/status.h"
 #include "test/agent/program.h"
@@ -188,6 +189,37 @@ TEST_CASE("R58, T28: the kubelet's root directory does not move its device-plugi
   const auto other = MakeSettings({.flags = {{"device-plugin-dir", "/plugins"}}});
   REQUIRE(other.ok());
   CHECK(other->kubelet_root_dir == "/var/lib/kubelet");
+}
+
+TEST_CASE(
+    "what the API server is told is set in the file; a server or node that is none has its "
+    "place named",
+    "[agent]") {
+  const auto config = ParseConfig(
+      "api: {server: \"https://[fd00::1]:6443\", tokenFile: /t, caFile: /c, nodeName: "
+      "gpu-7.example, "
+      "events: false, condition: false, labels: false}",
+      "c.yaml");
+  REQUIRE(config.ok());
+  const auto settings = MakeSettings({.file = config->settings});
+  REQUIRE(settings.ok());
+  CHECK(settings->api_server == "https://[fd00::1]:6443");
+  CHECK(settings->api_token_file == "/t");
+  CHECK(settings->api_ca_file == "/c");
+  CHECK(settings->api_node_name == "gpu-7.example");
+  CHECK_FALSE((settings->api_events || settings->api_condition || settings->api_labels));
+  const auto defaults = MakeSettings({});
+  CHECK((defaults->api_events && defaults->api_condition && defaults->api_labels));
+  CHECK(ErrorOf("api: {server: none}") == "valid");
+  for (const char* server :
+       {"http://a", "https://", "a:6443", "\"https://a b\"", "\"https://a\\n\""}) {
+    CHECK_THAT(ErrorOf(absl::StrFormat("api: {server: %s}", server)),
+               Catch::StartsWith("c.yaml:1:15: api.server: "));
+  }
+  for (const char* node : {"../pods/x", "Gpu", "-a", "a..b", "a/b", "a%2f"}) {
+    CHECK_THAT(ErrorOf(absl::StrFormat("api: {nodeName: %s}", node)),
+               Catch::StartsWith("c.yaml:1:17: api.nodeName: "));
+  }
 }
 
 TEST_CASE("a wrong setting names its source", "[agent]") {

@@ -61,6 +61,16 @@ AgentStatus Full() {
                     .trigger = "uevent",
                     .error = ""};
   status.counts = {{.name = "binds", .labels = {{"result", "ok"}, {"code", ""}}, .value = 2}};
+  status.api = {.server = "https://10.96.0.1:443",
+                .node = "gpu-7",
+                .connected = true,
+                .last_error = "patch nodes/status: 403",
+                .last_error_at = kStart + absl::Seconds(80),
+                .last_success = kStart + absl::Seconds(90),
+                .requests = {{{"patch", "403"}, 2}},
+                .events_posted = 5,
+                .events_dropped = 1,
+                .events_waiting = 3};
   status.times = {
       {.name = "bind_duration", .bounds = {1, 2}, .counts = {1, 0, 1}, .sum_seconds = 9}};
   return status;
@@ -86,6 +96,26 @@ TEST_CASE("status says in a table of 100 columns which pod of which namespace ha
   const std::string tables = text.substr(text.find("\n\n"));
   std::istringstream lines(tables);
   for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
+}
+
+TEST_CASE("status says how the agent stands with the API server, and nothing where it has none",
+          "[status]") {
+  AgentStatus status = Full();
+  const absl::Time now = kStart + absl::Seconds(100);
+  CHECK_THAT(StatusToText(status, now, false),
+             Catch::Contains("\nAPI server: connected, as node gpu-7 at https://10.96.0.1:443; not "
+                             "everything is written: patch nodes/status: 403 (20s ago)\n"));
+  const Json cluster = StatusToJson(status).at("cluster");
+  CHECK(cluster.at("node") == "gpu-7");
+  CHECK(cluster.at("requests").at(0) == Json{{"verb", "patch"}, {"result", "403"}, {"value", 2}});
+  CHECK(cluster.at("events") == Json{{"posted", 5}, {"dropped", 1}, {"waiting", 3}});
+  CHECK(cluster.at("last_success") == "2027-01-15T08:01:30.000Z");
+  status.api.written = true;
+  CHECK_THAT(StatusToText(status, now, false),
+             Catch::Contains("API server: connected, as node gpu-7 at https://10.96.0.1:443\n"));
+  status.api = {};
+  CHECK(StatusToJson(status).at("cluster").is_null());
+  CHECK_THAT(StatusToText(status, now, false), !Catch::Contains("API server"));
 }
 
 TEST_CASE("the wide status cuts nothing, and has sockets and counts", "[status]") {

@@ -169,6 +169,15 @@ const std::vector<Case>& KubeletCases() {
          std::ranges::replace(name, '/', '-');
          f.kubelet.other_plugins = {"kubevirt-" + name + ".sock"};
        }},
+      {"API server", State::kWarn, "no answer from https://10.96.0.1:443 as node gpu-7: refused",
+       [](Facts& f) {
+         (*f.agent)->api = {
+             .server = "https://10.96.0.1:443", .node = "gpu-7", .last_error = "refused"};
+       }},
+      {"API server", State::kWarn, "not everything is written",
+       [](Facts& f) {
+         (*f.agent)->api = {.server = "https://10.96.0.1:443", .node = "gpu-7", .connected = true};
+       }},
       {"other managers", State::kWarn, "nvidia-kubevirt (pid 6)",
        [](Facts& f) { f.processes.list.push_back({.pid = 6, .command = "nvidia-kubevirt"}); }},
       {"KubeVirt", State::kFail, "nobody listens on /dp/kubevirt-kvm.sock",

@@ -47,6 +47,12 @@ TEST_CASE("what is broken with kubelet, daemon and KubeVirt is told", "[doctor]"
   RunCases(KubeletCases());
 }
 
+TEST_CASE("a daemon that goes without the API server is nothing to complain of", "[doctor]") {
+  DoctorFacts facts = HealthyFacts();
+  (*facts.agent)->api = {};
+  CHECK(Answers(facts, "API server").at(0).state == State::kSkipped);
+}
+
 TEST_CASE("each check has a case in which it is not content", "[doctor]") {
   // These sort the plan's codes; "each code is told by one check" is their test.
   std::set<std::string_view> cases = {"groups",          "isolation", "host use",

@@ -30,6 +30,7 @@ OVERLAYS = {
     "base": {},
     "overlays/nfd": {"nfd": {"enabled": True}},
     "overlays/openshift": {"openshift": {"enabled": True}},
+    "overlays/api": {"api": {"enabled": True}},
     "overlays/monitoring": {"metrics": {name: {"enabled": True} for name in ("podMonitor", "rules", "dashboard")}},
     "overlays/unprivileged": {"privileged": False},
 }
@@ -140,6 +141,26 @@ class Rules:
                 self.assertIn("type", volume["hostPath"])
                 self.assertFalse(volume["hostPath"]["path"].endswith(".sock"))
 
+    def check_access(self, documents, wanted):
+        """Rights in the cluster and a token: both or neither, and no right too many."""
+        pod = one(documents, "DaemonSet")["spec"]["template"]["spec"]
+        tokens = [source for volume in pod["volumes"] for source in volume.get("projected", {}).get("sources", [])
+                  if "serviceAccountToken" in source]
+        roles = [document for document in documents if document["kind"] in ("ClusterRole", "ClusterRoleBinding")]
+        self.assertEqual((len(tokens), len(roles)), (1, 2) if wanted else (0, 0))
+        if not wanted:
+            return
+        rules = {(group, resource): set(rule["verbs"]) for rule in one(documents, "ClusterRole")["rules"]
+                 for group in rule["apiGroups"] for resource in rule["resources"]}
+        self.assertEqual(rules, {("", "nodes"): {"get", "list", "watch", "patch"}, ("", "nodes/status"): {"patch"},
+                                 ("events.k8s.io", "events"): {"create", "patch"}})
+        subject = one(documents, "ClusterRoleBinding")["subjects"][0]
+        self.assertEqual(subject["name"], pod["serviceAccountName"])
+        self.assertEqual(subject["namespace"], one(documents, "DaemonSet")["metadata"]["namespace"])
+        # The agent looks for them there.
+        mounts = by_name(pod["containers"][0]["volumeMounts"])
+        self.assertEqual(mounts["api-token"]["mountPath"], "/var/run/secrets/kubernetes.io/serviceaccount")
+
     def check_config(self, documents):
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
             file.write(one(documents, "ConfigMap")["data"]["config.yaml"])
@@ -160,6 +181,7 @@ class Kustomizations(Rules, unittest.TestCase):
                 documents = kustomize(folder)
                 self.check_pod(one(documents, "DaemonSet"))
                 self.check_config(documents)
+                self.check_access(documents, str(folder).endswith("/api"))
                 enforce = one(documents, "Namespace")["metadata"]["labels"]
                 self.assertEqual(enforce["pod-security.kubernetes.io/enforce"], "privileged")
 
@@ -203,6 +225,16 @@ class Chart(Rules, unittest.TestCase):
                     self.assertFalse([item for item in documents if item["kind"] == "ConfigMap"])
                 else:
                     self.check_config(documents)
+
+    def test_the_policy_for_own_nodes_is_the_components(self):
+        documents = render({"api": {"enabled": True, "ownNodeOnly": True}})
+        self.check_access(documents, True)
+        self.check_access(render({"api": {"ownNodeOnly": True}}), False)
+        mine = [document for document in documents if document["kind"].startswith("ValidatingAdmission")]
+        for document in mine:
+            document["metadata"].pop("labels")
+        path = KUSTOMIZE / "components/api-own-node/policy.yaml"
+        self.assertEqual(mine, list(yaml.safe_load_all(path.read_text())))
 
     def test_names_follow_the_release(self):
         self.assertEqual(one(render({}, "gpu"), "DaemonSet")["metadata"]["name"], "gpu-vfio-agent")

@@ -39,7 +39,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* Empty where the namespace's own account does. */}}
 {{- define "vfio-agent.serviceAccount" -}}
-{{- if or .Values.serviceAccount.create .Values.openshift.enabled -}}
+{{- if .Values.serviceAccount.create -}}
 {{- default (include "vfio-agent.fullname" .) .Values.serviceAccount.name -}}
 {{- else -}}
 {{- .Values.serviceAccount.name -}}
@@ -161,6 +161,13 @@ the user has mounted there himself, and nothing where the configuration is the u
 {{- if .Values.nfd.enabled }}
 - name: VFIO_AGENT_NFD_DIR
   value: {{ .Values.nfd.dir | quote }}
+{{- end }}
+{{- if .Values.api.enabled }}
+- name: VFIO_AGENT_NODE_NAME
+  valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
+# Who reports the Events.
+- name: POD_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
 {{- end }}
 {{- with .Values.extraEnv }}
 {{ toYaml . }}

@@ -1,0 +1,36 @@
+// Which lines of the log the cluster is told as Events, and in which words. Pure.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/daemon/event.h"
+
+namespace vfio_agent {
+
+// The API server takes no longer note.
+inline constexpr size_t kLongestNote = 1024;
+
+struct NodeEvent {
+  std::string reason;   // "ForeignMember", "BindFailed"
+  std::string type;     // "Normal", "Warning"
+  std::string action;   // "Plan", "Bind", "Release", "Serve", "Allocate", "Start", "Configure"
+  std::string subject;  // what it is about, "group 17"; empty: the node as a whole
+  std::string note;     // one line, with the remedy, whatever has to be left out for it
+  // Of a call that the kubelet made for a pod: what it asked for.
+  std::string resource;
+  std::vector<std::string> units;
+  bool operator==(const NodeEvent&) const = default;
+};
+
+// nullopt: it is for the log alone. The reason is the refusal or health code in UpperCamelCase
+// where the line has one, else the table's word for what happened.
+std::optional<NodeEvent> ToNodeEvent(const Event& event);
+
+// "foreign-member" as "ForeignMember".
+std::string ReasonOf(std::string_view code);
+
+}  // namespace vfio_agent

@@ -1,0 +1,168 @@
+#include "agent/daemon/cluster_teller.h"
+
+#include <sys/utsname.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "agent/cluster/checkpoint_pods.h"
+#include "agent/files.h"
+#include "agent/version.h"
+#include "sysfs/clock.h"
+#include "sysfs/proc_text.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+// A node that has just changed goes on changing for a moment, and each write reaches everybody who
+// watches nodes.
+constexpr absl::Duration kBetweenWants = absl::Seconds(1);
+// Of the largest nodes some hundred kilobytes.
+constexpr size_t kLargestCheckpoint = size_t{8} << 20;
+
+ClusterTeller::Clocks Now() { return {.steady = MonotonicNow(), .wall = absl::Now()}; }
+
+// To the millisecond, so that a value survives the way over the socket; the epoch for never.
+absl::Time Told(absl::Time time) {
+  return time == absl::InfinitePast() ? absl::UnixEpoch()
+                                      : absl::FromUnixMillis(absl::ToUnixMillis(time));
+}
+
+std::string Environment(const char* name) {
+  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> NodeNameOf(const Settings& settings) {
+  if (!settings.api_node_name.empty()) return settings.api_node_name;
+  std::string name = Environment("NODE_NAME");
+  struct utsname host = {};
+  if (name.empty() && ::uname(&host) == 0) name = absl::AsciiStrToLower(host.nodename);
+  if (IsNodeName(name)) return name;
+  return absl::NotFoundError(
+      absl::StrFormat("'%s' is no name of a Node: set api.nodeName", Printable(name)));
+}
+
+void ClusterTeller::Start(const Settings& settings, bool is_host, std::function<void()> wake) {
+  if (settings.api_server == kNoServer) return;
+  const bool named = !settings.api_server.empty();
+  if (!named && (!is_host || Environment("KUBERNETES_SERVICE_HOST").empty())) return;
+  absl::StatusOr<std::string> node = NodeNameOf(settings);
+  absl::Status status = node.status();
+  if (node.ok()) {
+    auto cluster = Cluster::Start({.node_name = *node,
+                                   .server = settings.api_server,
+                                   .token_file = settings.api_token_file,
+                                   .ca_file = settings.api_ca_file,
+                                   .instance = Environment("POD_NAME"),
+                                   .version = std::string(AgentVersion())},
+                                  std::move(wake));
+    status = cluster.status();
+    if (status.ok()) cluster_ = *std::move(cluster);
+  }
+  if (status.ok()) {
+    node_ = *node;
+    series_ = EventSeries(node_);
+  } else if (named || !absl::IsUnavailable(status)) {
+    notes_.push_back(absl::StrFormat("the agent goes without the API server: %s", Message(status)));
+  }
+}
+
+void ClusterTeller::Saw(const Event& event, bool again) {
+  if (!on()) return;
+  std::optional<NodeEvent> told = ToNodeEvent(event);
+  if (!told) return;
+  const Clocks now = Now();
+  if (!again) waiting_.Add(*told, now.steady);
+  series_.Add(*told, std::nullopt, now);
+}
+
+void ClusterTeller::SawPods(const PodClaims& claims, const std::string& device_plugin_dir) {
+  if (waiting_.empty()) return;
+  std::optional<absl::StatusOr<std::string>> checkpoint;
+  const auto uid_of = [&](const PodClaim& claim) -> std::string {
+    if (!checkpoint) {
+      checkpoint = ReadSmallFile(device_plugin_dir + "/" + kKubeletCheckpoint, kLargestCheckpoint);
+    }
+    if (!checkpoint->ok()) return "";
+    return PodUidOf(**checkpoint, claim.container, claim.resource, claim.unit);
+  };
+  const Clocks now = Now();
+  for (const auto& [event, pod] : waiting_.Match(claims, uid_of, now.steady)) {
+    series_.Add(event, pod, now);
+  }
+}
+
+void ClusterTeller::Want(WantedNode wanted, absl::Time now) {
+  if (wanted_ == wanted) {
+    next_.reset();  // it went back in time
+    return;
+  }
+  next_ = std::move(wanted);
+  if (now < want_at_) return;
+  want_at_ = now + kBetweenWants;
+  wanted_ = std::exchange(next_, std::nullopt);
+  cluster_->Want(*wanted_);
+}
+
+void ClusterTeller::Tell(const Settings& settings, const Said& said) {
+  if (!on()) return;
+  const Clocks now = Now();
+  WantedNode wanted{.labels = said.labels};
+  if (settings.api_condition) wanted.condition = PassthroughReady(said.status, said.ready);
+  Want(std::move(wanted), now.steady);
+  std::vector<ClusterEvent> events = series_.Due(now);
+  if (settings.api_events && !events.empty()) cluster_->Post(std::move(events));
+}
+
+absl::Time ClusterTeller::due() const {
+  if (!on()) return absl::InfiniteFuture();
+  return std::min(series_.due(), next_ ? want_at_ : absl::InfiniteFuture());
+}
+
+std::vector<std::string> ClusterTeller::TakeNotes() {
+  std::vector<std::string> notes = std::exchange(notes_, {});
+  if (!on()) return notes;
+  for (std::string& note : cluster_->TakeNotes()) notes.push_back(std::move(note));
+  return notes;
+}
+
+std::optional<SeenNode> ClusterTeller::TakeNode() {
+  return on() ? cluster_->TakeNode() : std::nullopt;
+}
+
+ApiStatus ClusterTeller::Status() const {
+  if (!on()) return {};
+  const ClusterStatus status = cluster_->Status();
+  return {.server = status.server,
+          .node = node_,
+          .connected = status.connected,
+          .written = status.written,
+          .last_error = status.last_error,
+          .last_error_at = Told(status.last_error_at),
+          .last_success = Told(status.last_success),
+          .requests = status.requests,
+          .events_posted = status.events_posted,
+          .events_dropped = status.events_dropped + series_.dropped(),
+          .events_waiting = status.events_waiting};
+}
+
+void ClusterTeller::End(const Settings& settings, bool released, absl::Duration limit) {
+  if (!on()) return;
+  WantedNode wanted = wanted_.value_or(WantedNode());
+  if (settings.api_condition) wanted.condition = PassthroughEnded();
+  if (released) wanted.labels.clear();
+  cluster_->Want(std::move(wanted));
+  std::vector<ClusterEvent> events = series_.Due(Now());
+  if (settings.api_events && !events.empty()) cluster_->Post(std::move(events));
+  cluster_->Shutdown(limit);
+  cluster_.reset();
+}
+
+}  // namespace vfio_agent

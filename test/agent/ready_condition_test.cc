@@ -1,0 +1,147 @@
+// The Node's condition for each state of a node.
+#include "agent/cluster/ready_condition.h"
+
+#include <catch2/catch.hpp>
+
+namespace vfio_agent {
+namespace {
+
+constexpr char kT4[] = "nvidia.com/TESLA_T4";
+
+UnitStatus UnitOf(const char* id, bool healthy, const std::string& reason = "") {
+  return {.id = id, .group = 1, .reason = reason, .listed = true, .healthy = healthy};
+}
+
+struct Setup {
+  NodeStatus node;
+  AgentStatus status;
+
+  Setup() {
+    node.iommu = "on";
+    node.groups = {{"bound", 2}};
+    node.resources = {
+        {.name = kT4, .units = {UnitOf("0000:11:00.0", true), UnitOf("0000:12:00.0", true)}}};
+    status.kubelet = true;
+    status.plugins = {{.resource = kT4, .registered = true, .units = 2, .streams = 1}};
+    status.picture.at = absl::FromUnixSeconds(1'800'000'000);
+  }
+  NodeCondition Condition(const ReadyContext& context = {}) {
+    status.node = std::make_shared<const NodeStatus>(node);
+    return PassthroughReady(status, context);
+  }
+};
+
+#define CHECK_CONDITION(condition, wanted_status, wanted_reason) \
+  do {                                                           \
+    INFO((condition).message);                                   \
+    CHECK((condition).type == "PassthroughReady");               \
+    CHECK((condition).status == (wanted_status));                \
+    CHECK((condition).reason == (wanted_reason));                \
+  } while (false)
+
+TEST_CASE("a node whose units the kubelet can give is ready, and says which", "[ready]") {
+  Setup setup;
+  const NodeCondition condition = setup.Condition();
+  CHECK_CONDITION(condition, "True", "Serving");
+  CHECK(condition.message == "2 nvidia.com/TESLA_T4");
+}
+
+TEST_CASE("a ready node tells what it refuses and what is unfit all the same", "[ready]") {
+  Setup setup;
+  setup.node.groups["refused"] = 1;
+  setup.node.refusals = {{.code = "foreign-member", .group = 3}};
+  setup.node.resources[0].units[1] = UnitOf("0000:12:00.0", false, "driver-changed: x");
+  const NodeCondition condition = setup.Condition();
+  CHECK_CONDITION(condition, "True", "Serving");
+  CHECK(condition.message ==
+        "1 nvidia.com/TESLA_T4; 1 units cannot be given now; 1 selected group is refused (1 "
+        "foreign-member)");
+}
+
+TEST_CASE("nothing is known before the first reading, nor while the node cannot be read",
+          "[ready]") {
+  Setup setup;
+  setup.status.picture.error = "sys/bus/pci: No such file or directory";
+  CHECK_CONDITION(setup.Condition(), "Unknown", "ReadFailed");
+  CHECK_THAT(setup.Condition().message, Catch::Contains("No such file"));
+  setup.status.picture = {};
+  CHECK_CONDITION(setup.Condition(), "Unknown", "Starting");
+}
+
+TEST_CASE("healthy units that the kubelet does not watch make no ready node", "[ready]") {
+  Setup setup;
+  setup.status.plugins[0].registered = false;
+  setup.status.plugins[0].last_error = "it says no";
+  CHECK_CONDITION(setup.Condition(), "False", "NotRegistered");
+  CHECK_THAT(setup.Condition().message, Catch::Contains("nvidia.com/TESLA_T4: it says no"));
+  setup.status.kubelet = false;
+  CHECK_CONDITION(setup.Condition(), "False", "KubeletDown");
+}
+
+TEST_CASE("a node whose IOMMU is off says so before anything else", "[ready]") {
+  Setup setup;
+  setup.node.iommu = "off";
+  setup.node.resources.clear();
+  setup.node.groups = {{"refused", 2}};
+  CHECK_CONDITION(setup.Condition(), "False", "IommuOff");
+}
+
+TEST_CASE("a node of which every group is refused names the codes", "[ready]") {
+  Setup setup;
+  setup.node.resources.clear();
+  setup.node.groups = {{"refused", 5}};
+  for (const char* code : {"a", "b", "c", "d", "e", "e"})
+    setup.node.refusals.push_back({.code = code});
+  CHECK_CONDITION(setup.Condition(), "False", "AllRefused");
+  CHECK_THAT(setup.Condition().message,
+             Catch::StartsWith("5 selected groups are refused (1 a, 1 b, 1 c, 1 d, and 1 more)"));
+}
+
+TEST_CASE("a node without a healthy unit says why they are not", "[ready]") {
+  Setup setup;
+  for (UnitStatus& unit : setup.node.resources[0].units) {
+    unit.healthy = false;
+    unit.reason = "device-gone: it was pulled";
+  }
+  CHECK_CONDITION(setup.Condition(), "False", "NoHealthyUnits");
+  CHECK(setup.Condition().message == "none of 2 units can be given; 2: device-gone: it was pulled");
+}
+
+TEST_CASE("a node that still binds is not ready yet", "[ready]") {
+  Setup setup;
+  for (UnitStatus& unit : setup.node.resources[0].units) unit.listed = unit.healthy = false;
+  CHECK_CONDITION(setup.Condition(), "False", "Binding");
+}
+
+TEST_CASE("a node of which nothing is selected says so", "[ready]") {
+  Setup setup;
+  setup.node.resources.clear();
+  CHECK_CONDITION(setup.Condition(), "False", "NothingSelected");
+}
+
+TEST_CASE("in mode container, and while the mode is switched, nothing is ready", "[ready]") {
+  Setup setup;
+  CHECK_CONDITION(setup.Condition({.mode = "container"}), "False", "ModeContainer");
+  const NodeCondition blocked = setup.Condition({.mode = "container",
+                                                 .mode_state = "blocked",
+                                                 .mode_reason = "pod team/vm has 0000:11:00.0"});
+  CHECK_CONDITION(blocked, "False", "ModeBlocked");
+  CHECK_THAT(blocked.message, Catch::Contains("pod team/vm has"));
+  CHECK_CONDITION(setup.Condition({.mode = "container", .mode_state = "switching"}), "False",
+                  "ModeSwitching");
+  CHECK_CONDITION(setup.Condition({.mode_state = "ready"}), "True", "Serving");
+}
+
+TEST_CASE("the message is one bounded line, whatever a device is called", "[ready]") {
+  Setup setup;
+  for (UnitStatus& unit : setup.node.resources[0].units) {
+    unit.healthy = false;
+    unit.reason = "\x1b[2J" + std::string(4000, 'x');
+  }
+  const std::string message = setup.Condition().message;
+  CHECK(message.size() <= 1024);
+  CHECK(message.find('\x1b') == std::string::npos);
+}
+
+}  // namespace
+}  // namespace vfio_agent
