@@ -4,10 +4,11 @@
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/async_unary_call.h>
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "deviceplugin/completion.h"
@@ -18,35 +19,38 @@ namespace vfio_agent {
 // The calls of one server that wait for their answer, so that they can be ended.
 class OpenCalls {
  public:
-  // `end` is called at once where the calls have been ended, else by End(). It must not hold on to
-  // the call.
-  void Add(std::function<void()> end) ABSL_LOCKS_EXCLUDED(mutex_) {
+  // `end` is called by End(), or at once where the calls have been ended, without the lock. It must
+  // not keep the call alive.
+  uint64_t Add(std::function<void()> end) ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       const MutexLock lock(mutex_);
       if (!ended_) {
-        if (ends_.size() == kTidy) ends_.clear();  // of calls long gone: their deadline is 45 s
-        ends_.push_back(std::move(end));
-        return;
+        ends_.emplace(++last_, std::move(end));
+        return last_;
       }
     }
     end();
+    return 0;
+  }
+  void Remove(uint64_t token) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const MutexLock lock(mutex_);
+    ends_.erase(token);
   }
   void End() ABSL_LOCKS_EXCLUDED(mutex_) {
-    std::vector<std::function<void()>> ends;
+    std::map<uint64_t, std::function<void()>> ends;
     {
       const MutexLock lock(mutex_);
       ended_ = true;
       ends.swap(ends_);
     }
-    for (const auto& end : ends) end();
+    for (const auto& entry : ends) entry.second();
   }
 
  private:
-  static constexpr size_t kTidy = 100000;
-
   Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<std::function<void()>> ends_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<uint64_t, std::function<void()>> ends_ ABSL_GUARDED_BY(mutex_);
 };
 
 // A method of `Rpc`, the generated asynchronous service. All that it names outlives the server.
@@ -88,7 +92,7 @@ class DeferredCall : public std::enable_shared_from_this<DeferredCall<Rpc, Reque
     }
     Await(method_);
     const std::weak_ptr<DeferredCall> weak = this->weak_from_this();
-    method_.open->Add([weak] {
+    token_ = method_.open->Add([weak] {
       if (const auto call = weak.lock()) {
         call->Finish(Response(), {grpc::StatusCode::UNAVAILABLE, "the agent stops"});
       }
@@ -118,7 +122,11 @@ class DeferredCall : public std::enable_shared_from_this<DeferredCall<Rpc, Reque
   Request request_;
   grpc::ServerAsyncResponseWriter<Response> writer_{&context_};
   Completion called_{[this](bool ok) { Called(ok); }};
-  Completion answered_{[this](bool) { const auto last = std::move(self_); }};
+  Completion answered_{[this](bool) {
+    method_.open->Remove(token_);
+    const auto last = std::move(self_);  // may delete *this on leaving
+  }};
+  uint64_t token_ = 0;
   Mutex mutex_;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };

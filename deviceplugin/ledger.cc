@@ -71,6 +71,7 @@ std::string Difference(const Answer& then, const OfferedUnit& now) {
 std::vector<Offer> OffersOfPods(const PodClaims& claims, const Answers& answers) {
   std::map<std::string, Offer> offers;
   for (const PodClaim& claim : claims.list) {
+    if (IsResourceClaim(claim)) continue;  // was never on a list of the kubelet's
     const auto answer = answers.find(claim.unit);
     if (answer == answers.end() || answer->second.resource != claim.resource) continue;
     Offer& offer = offers[claim.resource];

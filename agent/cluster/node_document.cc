@@ -40,7 +40,7 @@ std::map<std::string, std::string> ApiNode::OwnLabels() const {
 
 ApiNode ReadNode(const ApiJson& node) {
   ApiNode facts{.uid = TextAt(node, {"metadata", "uid"}),
-                  .version = TextAt(node, {"metadata", "resourceVersion"})};
+                .version = TextAt(node, {"metadata", "resourceVersion"})};
   if (const ApiJson* labels = At(node, {"metadata", "labels"}); labels != nullptr) {
     for (const auto& [key, value] : labels->items()) {
       if (labels->is_object() && value.is_string()) {

@@ -21,9 +21,13 @@ void Agent::Tell() {
   SayNotes();
   book_.ApiStands(cluster_.Status());
   for (const Event& event : lines_.Due(MonotonicNow())) Log(event);
+  std::vector<PluginStatus> plugins = plugins_->Status();
+  const std::vector<PluginStatus> dra = dra_.Status();
+  plugins.insert(plugins.end(), dra.begin(), dra.end());
   book_.Turned({.kubelet = plugins_->kubelet_up(),
-                .all_registered = plugins_->AllRegistered(),
-                .plugins = plugins_->Status(),
+                .all_registered = plugins_->AllRegistered() &&
+                                  std::ranges::count(dra, false, &PluginStatus::registered) == 0,
+                .plugins = std::move(plugins),
                 .underway = jobs_.Underway(),
                 .limit = LoopLimit(session_.settings().resync)},
                MonotonicNow());

@@ -128,6 +128,19 @@ DraRoom::News DraRoom::Step(absl::Time now) {
   return news;
 }
 
+std::vector<PluginStatus> DraRoom::Status() const {
+  std::vector<PluginStatus> list;
+  for (const Offer& offer : offers_) {
+    if (offer.units.empty()) continue;
+    list.push_back({.resource = offer.resource,
+                    .registered = driver_->registered(),
+                    .units = static_cast<int>(offer.units.size()),
+                    .socket = driver_->socket(),
+                    .last_error = driver_->failure()});
+  }
+  return list;
+}
+
 absl::Time DraRoom::due() const {
   return driver_ == nullptr ? absl::InfiniteFuture() : driver_->NextDeadline();
 }

@@ -11,6 +11,7 @@
 #include "agent/dra/dra_api.h"
 #include "agent/dra/dra_driver.h"
 #include "agent/session.h"
+#include "deviceplugin/plugin_event.h"
 
 namespace vfio_agent {
 
@@ -36,6 +37,9 @@ class DraRoom {
   };
   News Step(absl::Time now);
   absl::Time due() const;
+
+  // As the plugins tell it of theirs: one for each resource that has units.
+  std::vector<PluginStatus> Status() const;
 
   // What claims can have now.
   const std::vector<Offer>& offers() const { return offers_; }

@@ -47,6 +47,9 @@ class DraDriver {
 
   // The kubelet has taken us.
   bool registered() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Full path; empty while nothing is served, and then why.
+  std::string socket() const { return server_ == nullptr ? "" : server_->path(); }
+  const std::string& failure() const { return last_failure_; }
   PreparedClaims prepared() const { return desk_.prepared(); }
 
   // Removes the socket; what is prepared stays so.
