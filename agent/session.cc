@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_format.h"
 #include "agent/daemon/answers.h"
+#include "agent/mode/mode_file.h"
 #include "agent/work/group_lock.h"
 #include "iommu/naming.h"
 #include "sysfs/clock.h"
@@ -28,7 +30,18 @@ Session::Session(Invocation invocation, Config config, Settings settings, Tree t
       tree_(std::move(tree)),
       reader_(tree_),
       modules_(ReadModuleFacts(tree_)) {
-  config_.policy.iommufd = settings_.iommufd;
+  config_.whole.iommufd = settings_.iommufd;
+  UseMode(config_.mode.mode);
+  if (!config_.mode.label.empty()) UseLastMode();
+}
+
+void Session::UseLastMode() {
+  const absl::StatusOr<std::optional<ModeMemory>> last = ModeFile(settings_.state_dir).Read();
+  const bool known = last.ok() && *last;
+  if (known) UseMode((*last)->mode);
+  mode_note_ = absl::StrFormat(
+      "mode: the node's label %s decides, which only the daemon reads: by %s now, %s",
+      config_.mode.label, Name(config_.in_force), known ? "the last in force" : "the default");
 }
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Open(const Invocation& invocation) {

@@ -74,6 +74,12 @@ class Session {
   const Tree& tree() const { return tree_; }
   SettingSources Sources() const;
 
+  // Plans by `mode` from now on, whatever the configuration says. At first it is the configured
+  // one; where a label decides, which only the daemon reads, the one that was in force last.
+  void UseMode(Mode mode) { config_.UseMode(mode); }
+  // Why another mode than the configuration's is planned by; empty: it is that one.
+  const std::string& mode_note() const { return mode_note_; }
+
   // A configuration that could take the place of the one in force.
   struct Candidate {
     Config config;
@@ -126,6 +132,7 @@ class Session {
   Invocation invocation_;
   Config config_;
   Settings settings_;
+  std::string mode_note_;
   const std::map<std::string, EffectiveSetting> started_;  // the settings of the start
   Tree tree_;
   ConfigReader reader_;
@@ -139,6 +146,7 @@ class Session {
   std::optional<Parts> remembered_parts_;
   Inquirer inquirer_;
 
+  void UseLastMode();
   absl::StatusOr<Picture> TakeFacts(std::vector<std::string>& notes, Wish& wish);
   void PlanBy(const Policy& policy, const Wish& wish, Picture& picture);
   void AddOthersAtWork(Picture& picture) const;

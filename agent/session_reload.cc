@@ -11,7 +11,9 @@ absl::StatusOr<Session::Candidate> Session::ReadAnew() const {
       .flags = invocation_.flags, .file = next.config.settings, .file_name = next.config.file_name};
   ASSIGN_OR_RETURN(next.settings, MakeSettings(sources));
   next.kept = KeepAtStart(started_, ResolveSettings(sources), next.settings);
-  next.config.policy.iommufd = next.settings.iommufd;
+  next.config.whole.iommufd = next.settings.iommufd;
+  // What a label says does not change with the file.
+  next.config.UseMode(next.config.mode.label.empty() ? next.config.mode.mode : config_.in_force);
   return next;
 }
 
@@ -28,7 +30,9 @@ absl::StatusOr<Session::Prospect> Session::Foresee(const Candidate& next, Wish w
 }
 
 void Session::Adopt(Candidate next) {
+  const Mode in_force = config_.in_force;  // another one is to be switched to
   config_ = std::move(next.config);
+  UseMode(in_force);
   settings_ = std::move(next.settings);
   modules_ = ReadModuleFacts(tree_);
   looked_up_.clear();  // names found once stay: a resource must not change its name under a pod

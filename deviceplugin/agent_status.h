@@ -99,6 +99,16 @@ struct TimesStatus {
   bool operator==(const TimesStatus&) const = default;
 };
 
+// Which of the node's modes is in force, and which it is on its way to.
+struct ModeStatus {
+  std::string mode;    // "vm-passthrough"; empty: not known yet
+  std::string target;  // the same where it is on no way
+  std::string state;   // "switching", "ready", "blocked"
+  std::string reason;  // what it waits for
+  std::string label;   // of the node, which decides; empty: the configuration does
+  bool operator==(const ModeStatus&) const = default;
+};
+
 // How the agent stands with the cluster's API server. Times are of the wall clock, to the
 // millisecond.
 struct ApiStatus {
@@ -132,6 +142,7 @@ struct AgentStatus {
   PictureStatus picture;
   std::vector<CountStatus> counts;
   std::vector<TimesStatus> times;
+  ModeStatus mode;
   ApiStatus api;
   // Of `node` the identity is compared: pictures that say the same are two all the same.
   bool operator==(const AgentStatus&) const = default;

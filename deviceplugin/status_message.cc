@@ -247,6 +247,12 @@ wire::AgentStatus ToMessage(const AgentStatus& value) {
   picture.set_trigger(value.picture.trigger);
   picture.set_error(value.picture.error);
   PutCounts(value, message);
+  wire::Mode& mode = *message.mutable_mode();
+  mode.set_mode(value.mode.mode);
+  mode.set_target(value.mode.target);
+  mode.set_state(value.mode.state);
+  mode.set_reason(value.mode.reason);
+  mode.set_label(value.mode.label);
   PutApi(value.api, message);
   return message;
 }
@@ -273,6 +279,11 @@ AgentStatus FromMessage(const wire::AgentStatus& message) {
                    .trigger = message.picture().trigger(),
                    .error = message.picture().error()};
   TakeCounts(message, value);
+  value.mode = {.mode = message.mode().mode(),
+                .target = message.mode().target(),
+                .state = message.mode().state(),
+                .reason = message.mode().reason(),
+                .label = message.mode().label()};
   value.api = TakeApi(message.api());
   return value;
 }

@@ -90,6 +90,16 @@ check_rivals() {
   done
 }
 
+# What the cluster is told are lines of the log.
+check_cluster_events() {
+  local name count=0
+  while read -r name; do
+    count=$((count + 1))
+    event_names | grep -qxF -- "$name" || complain "agent/cluster/node_events.cc: $name is no event of the log"
+  done < <(flat agent/cluster/node_events.cc | grep -oE '\{"[a-z_]+", k(Normal|Warning)' | cut -d'"' -f2)
+  ((count > 20)) || complain "agent/cluster/node_events.cc: only $count events were found"
+}
+
 # The name by which a heading is linked to.
 anchors() { sed -nE 's/^#+ //p' "$1" | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9_\n-'; }
 
@@ -116,6 +126,7 @@ compare event "Log events" "$(event_names)"
 check_manual
 check_settings
 check_rivals
+check_cluster_events
 check_examples
 check_links README.md CHANGELOG.md "$guide"
 echo "$(code_names | wc -l) codes, $(event_names | sort -u | wc -l) events, $failed complaints"

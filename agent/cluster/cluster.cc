@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "agent/cluster/api_json.h"
 #include "agent/cluster/cluster_worker.h"
 #include "agent/cluster/credentials.h"
@@ -15,6 +17,7 @@
 #include "agent/cluster/transport.h"
 #include "deviceplugin/mutex.h"
 #include "sysfs/clock.h"
+#include "sysfs/status.h"
 
 namespace vfio_agent {
 namespace {
@@ -28,15 +31,14 @@ constexpr absl::Duration kLast = absl::Milliseconds(100);
 // What both sides have. The thread keeps it alive: it may be stuck in a name's resolution when the
 // agent ends, and nobody waits for that.
 struct Cluster::Shared {
-  Shared(std::unique_ptr<Transport> opened, std::function<void()> wake_loop)
-      : transport(std::move(opened)), wake(std::move(wake_loop)) {}
+  explicit Shared(std::function<void()> wake_loop) : wake(std::move(wake_loop)) {}
 
-  const std::unique_ptr<Transport> transport;
   std::promise<void> ended;
   std::future<void> end = ended.get_future();
 
   Mutex mutex;
   std::function<void()> wake ABSL_GUARDED_BY(mutex);
+  std::unique_ptr<Transport> transport ABSL_GUARDED_BY(mutex);  // once the thread has opened it
   std::optional<WantedNode> wanted ABSL_GUARDED_BY(mutex);
   std::vector<ClusterEvent> events ABSL_GUARDED_BY(mutex);
   uint64_t overflow ABSL_GUARDED_BY(mutex) = 0;  // dropped before the thread took them
@@ -46,7 +48,13 @@ struct Cluster::Shared {
   std::vector<std::string> notes ABSL_GUARDED_BY(mutex);
   ClusterStatus status ABSL_GUARDED_BY(mutex);
 
-  // Both on the thread. TakeOrders: until when to work; the past: not at all.
+  // For the thread: there is something for it.
+  void Nudge() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (transport) transport->Wake();
+  }
+
+  // On the thread, all of these. TakeOrders: until when to work; the past: not at all.
+  Transport* Open() ABSL_LOCKS_EXCLUDED(mutex);
   absl::Time TakeOrders(ClusterWorker& worker) ABSL_LOCKS_EXCLUDED(mutex);
   void Publish(ClusterWorker& worker) ABSL_LOCKS_EXCLUDED(mutex);
   void Work(const ClusterOptions& options, const std::string& server);
@@ -57,6 +65,7 @@ absl::Time Cluster::Shared::TakeOrders(ClusterWorker& worker) {
   if (wanted) worker.Want(*std::exchange(wanted, std::nullopt));
   worker.Post(std::exchange(events, {}));
   if (!stopping) return absl::InfiniteFuture();
+  worker.Hurry();
   return worker.IsDone(stop_at) ? absl::InfinitePast() : stop_at;
 }
 
@@ -75,14 +84,33 @@ void Cluster::Shared::Publish(ClusterWorker& worker) {
   if (news && wake) wake();
 }
 
+// Here and not in Start(): opening libcurl and its thirty libraries takes three times as long as
+// all else that the agent does before it is with the kubelet.
+Transport* Cluster::Shared::Open() {
+  absl::StatusOr<std::unique_ptr<Transport>> opened = Transport::Open();
+  const MutexLock lock(mutex);
+  if (opened.ok()) {
+    transport = *std::move(opened);
+    return transport.get();
+  }
+  status.last_error = Message(opened.status());
+  status.last_error_at = absl::Now();
+  notes.push_back(absl::StrFormat("API server %s: %s: it is not asked, and everything else goes on",
+                                  status.server, status.last_error));
+  if (wake) wake();
+  return nullptr;
+}
+
 void Cluster::Shared::Work(const ClusterOptions& options, const std::string& server) {
-  ClusterWorker worker(options, server, *transport);
+  Transport* const opened = Open();
+  if (opened == nullptr) return;
+  ClusterWorker worker(options, server, *opened);
   for (absl::Time until = TakeOrders(worker); until > MonotonicNow(); until = TakeOrders(worker)) {
     worker.Turn(until);
     Publish(worker);
   }
   // Here and not on the loop's thread: it may have to wait for the resolution of a name.
-  transport->CancelAll();
+  opened->CancelAll();
 }
 
 Cluster::Cluster(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
@@ -98,10 +126,11 @@ absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Start(ClusterOptions options,
   if (::access(options.token_file.c_str(), R_OK) != 0) {
     return absl::UnavailableError("no token of a service account: " + options.token_file);
   }
-  absl::StatusOr<std::unique_ptr<Transport>> transport = Transport::Open();
-  if (!transport.ok()) return transport.status();
-  auto shared = std::make_shared<Shared>(*std::move(transport), std::move(wake));
-  shared->status.server = *server;
+  auto shared = std::make_shared<Shared>(std::move(wake));
+  {
+    const MutexLock lock(shared->mutex);
+    shared->status.server = *server;
+  }
   // Signals are the loop's. libcurl leaves SIGPIPE to its caller.
   sigset_t all;
   sigset_t before;
@@ -120,7 +149,7 @@ Cluster::~Cluster() { Shutdown(kEnd); }
 void Cluster::Want(WantedNode wanted) {
   const MutexLock lock(shared_->mutex);
   shared_->wanted = std::move(wanted);
-  shared_->transport->Wake();
+  shared_->Nudge();
 }
 
 void Cluster::Post(std::vector<ClusterEvent> events) {
@@ -132,7 +161,7 @@ void Cluster::Post(std::vector<ClusterEvent> events) {
     queue.erase(queue.begin(), queue.begin() + over);
     shared_->overflow += static_cast<uint64_t>(over);
   }
-  shared_->transport->Wake();
+  shared_->Nudge();
 }
 
 std::optional<SeenNode> Cluster::TakeNode() {
@@ -156,7 +185,7 @@ void Cluster::Shutdown(absl::Duration limit) {
     if (shared_->stopping) return;
     shared_->stopping = true;
     shared_->stop_at = MonotonicNow() + limit;
-    shared_->transport->Wake();
+    shared_->Nudge();
   }
   shared_->end.wait_for(absl::ToChronoMilliseconds(limit + kLast));
   const MutexLock lock(shared_->mutex);

@@ -102,9 +102,9 @@ struct ClusterOptions {
 
 class Cluster {
  public:
-  // Unavailable, with a sentence why: no token, no server, no libcurl. InvalidArgument: a server or
-  // a node name that is none. `wake` is called on the cluster's thread when there is news, not
-  // after Shutdown() has returned.
+  // Unavailable, with a sentence why: no token, no server. InvalidArgument: a server or a node name
+  // that is none. That there is no libcurl is a note: it is opened on the thread. `wake` is called
+  // on the cluster's thread when there is news, not after Shutdown() has returned.
   static absl::StatusOr<std::unique_ptr<Cluster>> Start(ClusterOptions options,
                                                         std::function<void()> wake);
   // Shuts down, if that has not been done; waits a second at most.
@@ -126,8 +126,8 @@ class Cluster {
   std::vector<std::string> TakeNotes();
   ClusterStatus Status() const;
 
-  // Gives what is queued up to `limit` to be posted, then ends the thread. Returns in time even
-  // where the API server hangs.
+  // Gives what is wanted and queued up to `limit` to be written and posted, then ends the thread.
+  // Returns in time even where the API server hangs.
   void Shutdown(absl::Duration limit);
 
  private:

@@ -1,8 +1,7 @@
 #include "agent/cluster/cluster_worker.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -35,8 +34,16 @@ ApiClient::Options ClientOptions(const ClusterOptions& options, const std::strin
           .answer = options.times.answer};
 }
 
-std::string Selector(const std::string& node) {
+std::string SelectorOf(const std::string& node) {
   return absl::StrFormat("fieldSelector=metadata.name%%3D%s", node);
+}
+
+// Up to twice as long, by the node's name: agents that started together do not all come again at
+// the same time.
+absl::Duration WatchLength(const ClusterOptions& options) {
+  constexpr size_t kParts = 1000;
+  const size_t part = std::hash<std::string>()(options.node_name) % kParts;
+  return options.times.watch * (1.0 + static_cast<double>(part) / kParts);
 }
 
 }  // namespace
@@ -71,31 +78,27 @@ void ClusterWorker::Account(const absl::Status& status, Moment now) {
   notes_.Hear("watch this Node", kWatchRule, watch_.status(), now.steady);
   notes_.Hear("write to this Node", kWriteRule, writer_.status(), now.steady);
   notes_.Hear("post events", kPostRule, events_.status(), now.steady);
-  if (writer_.rewrites() >= kRewritesToTell) {
-    notes_.Hear(
-        "keep what is ours on this Node", "",
-        absl::AbortedError("somebody else changes the condition or the labels vfio-agent/... "
-                           "(`kubectl get node -o yaml --show-managed-fields` says who)"),
-        now.steady);
-  }
+  if (writer_.rewrites() >= kRewritesToTell) notes_.Contested();
 }
 
 void ClusterWorker::StartWatching(Moment now) {
   if (watch_.due() > now.steady) return;
   watch_.OnSent(now.steady);
   if (watch_.wants() == ObjectWatch::Wants::kList) {
-    client_.List(kNodes, Selector(options_.node_name),
+    listing_ = true;
+    client_.List(kNodes, SelectorOf(options_.node_name),
                  [this](const ApiAnswer& answer) { OnList(answer); });
     return;
   }
   watching_ = client_.Watch(
-      kNodes, Selector(options_.node_name), watch_.version(), options_.times.watch,
+      kNodes, SelectorOf(options_.node_name), watch_.version(), WatchLength(options_),
       [this](std::string_view line) { OnLine(line); },
       [this](const ApiAnswer& answer) { OnWatchEnd(answer); });
 }
 
 void ClusterWorker::OnList(const ApiAnswer& answer) {
   const Moment now = MomentNow();
+  listing_ = false;
   watch_.OnList(answer, now.steady);
   // Who may not look may be allowed to write all the same.
   if (absl::IsPermissionDenied(answer.status)) writer_.Blind();
@@ -190,9 +193,12 @@ void ClusterWorker::Turn(absl::Time limit) {
 }
 
 bool ClusterWorker::IsDone(absl::Time limit) const {
-  const bool writes = !writer_.written() && writer_.due() < limit;
-  return !writes && !writer_.busy() && (events_.waiting() == 0 || events_.due() >= limit) &&
-         !events_.busy();
+  // What is there has to be known before it can be written.
+  const bool learns = watch_.wants() == ObjectWatch::Wants::kList &&
+                      (listing_ || watch_.due() < limit) && writer_.wishes();
+  const bool writes = writer_.busy() || (!writer_.written() && writer_.due() < limit);
+  const bool posts = events_.busy() || events_.due() < limit;
+  return !learns && !writes && !posts;
 }
 
 ClusterStatus ClusterWorker::Status() const {

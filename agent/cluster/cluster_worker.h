@@ -29,6 +29,8 @@ class ClusterWorker {
   // Starts what is due and works until something has happened, at most until `limit` (steady).
   void Turn(absl::Time limit);
 
+  // The end is near: what was written a moment ago is written anew without a pause.
+  void Hurry() { writer_.Hurry(); }
   // Nothing is left to be sent that could be before `limit`.
   bool IsDone(absl::Time limit) const;
 
@@ -58,6 +60,7 @@ class ClusterWorker {
   EventQueue events_;
   ClusterNotes notes_;
   uint64_t watching_ = 0;  // the request
+  bool listing_ = false;
   std::optional<SeenNode> node_;
   std::optional<SeenNode> node_news_;
   ClusterStatus status_;

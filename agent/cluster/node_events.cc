@@ -53,6 +53,10 @@ constexpr auto kRows = std::to_array<Row>({
     {"privileges_missing", kWarning, "PrivilegesMissing", "Start", "lacks privileges"},
     {"journal_set_aside", kWarning, "JournalSetAside", "Read", "has a journal that is unreadable"},
     {"cdi_failed", kWarning, "CdiFailed", "Serve", "has no CDI spec of something"},
+    {"mode_switching", kNormal, "ModeSwitching", "Switch", "changes its mode"},
+    {"mode_ready", kNormal, "ModeReady", "Switch", "is in its mode"},
+    {"mode_blocked", kWarning, "ModeBlocked", "Switch", "cannot change its mode yet"},
+    {"mode_invalid", kWarning, "ModeInvalid", "Switch", "has a label that names no mode"},
     {"nfd_failed", kWarning, "NfdFailed", "Serve", "has not told NFD everything"},
 });
 
@@ -108,7 +112,10 @@ struct Part {
   std::string_view before;
 };
 // What happened, in the order in which a person asks for it; the rest is in the log.
-constexpr auto kDetails = std::to_array<Part>({{"err", ""},
+constexpr auto kDetails = std::to_array<Part>({{"mode", "mode "},
+                                               {"label", "label "},
+                                               {"value", "value "},
+                                               {"err", ""},
                                                {"reason", ""},
                                                {"why", ""},
                                                {"text", ""},

@@ -1,13 +1,11 @@
 // The labels of NFD's feature file, as the Node is to have them. Pure.
 #pragma once
 
-#include <map>
-#include <string>
 #include <string_view>
 
-namespace vfio_agent {
+#include "agent/mode/mode_wish.h"
 
-using NodeLabels = std::map<std::string, std::string>;
+namespace vfio_agent {
 
 // `lines`: NfdLabels::text. A value that no label may have is left out.
 NodeLabels NodeLabelsOf(std::string_view lines);

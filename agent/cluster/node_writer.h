@@ -38,6 +38,9 @@ class NodeWriter {
   // The Node may not be seen: so it is written as if nothing were there.
   void Blind() { blind_ = true; }
 
+  // No pause between two writes of ours any more.
+  void Hurry() { options_.own_pause = absl::ZeroDuration(); }
+
   // The request to make now. One at a time: OnAnswer follows.
   std::optional<NodeWrite> Next(Moment now);
   void OnAnswer(const ApiAnswer& answer, Moment now);
@@ -45,6 +48,7 @@ class NodeWriter {
   absl::Time due() const;
   bool busy() const { return underway_.has_value(); }
 
+  bool wishes() const { return wanted_.has_value(); }
   // What is wanted stands there, as far as is known.
   bool written() const;
   // OK, or why the last write failed.

@@ -59,4 +59,13 @@ void ClusterNotes::Lost(const absl::Status& status) {
   Say(absl::StrFormat("API server %s: %s: it is not posted again", server_, Message(status)));
 }
 
+void ClusterNotes::Contested() {
+  if (std::exchange(contested_, true)) return;
+  Say(absl::StrFormat(
+      "API server %s: somebody else changes this Node's condition or its labels vfio-agent/...: "
+      "`kubectl get node -o yaml --show-managed-fields` says who; they are put right ever more "
+      "slowly",
+      server_));
+}
+
 }  // namespace vfio_agent

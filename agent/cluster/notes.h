@@ -24,6 +24,8 @@ class ClusterNotes {
   // What nothing can make good, such as an event that the server does not take: the first of each
   // kind, and not more than a few.
   void Lost(const absl::Status& status);
+  // Somebody else changes what is ours, again and again.
+  void Contested();
 
   std::vector<std::string> Take() { return std::exchange(said_, {}); }
 
@@ -38,6 +40,7 @@ class ClusterNotes {
   std::string server_;
   std::map<std::string, Trouble> troubles_;  // by what was being done
   std::set<absl::StatusCode> lost_;          // that were told
+  bool contested_ = false;
   std::vector<std::string> said_;
 };
 

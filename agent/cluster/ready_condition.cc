@@ -1,6 +1,7 @@
 #include "agent/cluster/ready_condition.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <vector>
 
@@ -130,7 +131,7 @@ NodeCondition SayNothingGiven(const AgentStatus& status, const Served& served) {
 
 }  // namespace
 
-NodeCondition PassthroughReady(const AgentStatus& status, const ReadyContext& context) {
+NodeCondition PassthroughReady(const AgentStatus& status) {
   if (status.picture.at == absl::UnixEpoch()) {
     return Say(kUnknown, status.picture.error.empty() ? "Starting" : "ReadFailed",
                {status.picture.error.empty() ? "the node's devices have not been read yet"
@@ -141,11 +142,12 @@ NodeCondition PassthroughReady(const AgentStatus& status, const ReadyContext& co
                {"the node's devices cannot be read any more, what was offered stays",
                 status.picture.error});
   }
-  if (context.mode_state == "switching" || context.mode_state == "blocked") {
-    return Say(kFalse, context.mode_state == "blocked" ? "ModeBlocked" : "ModeSwitching",
-               {"to mode " + context.mode, context.mode_reason});
+  const ModeStatus& mode = status.mode;
+  if (mode.state == "switching" || mode.state == "blocked") {
+    return Say(kFalse, mode.state == "blocked" ? "ModeBlocked" : "ModeSwitching",
+               {"to mode " + mode.target, mode.reason});
   }
-  if (context.mode == "container") {
+  if (mode.mode == "container") {
     return Say(kFalse, "ModeContainer", {"mode container: devices are for containers"});
   }
   const Served served = LookAt(status);
@@ -157,6 +159,12 @@ NodeCondition PassthroughReady(const AgentStatus& status, const ReadyContext& co
        served.unregistered.empty() ? "" : "not registered: " + List(served.unregistered, "; "),
        sick == 0 ? "" : absl::StrFormat("%d units cannot be given now", sick),
        Refused(*status.node)});
+}
+
+bool MayPass(const NodeCondition& condition) {
+  constexpr std::array<std::string_view, 5> kPassing = {"Starting", "Binding", "KubeletDown",
+                                                        "NotRegistered", "ModeSwitching"};
+  return std::ranges::count(kPassing, condition.reason) > 0;
 }
 
 NodeCondition PassthroughEnded() {

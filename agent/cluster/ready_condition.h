@@ -11,17 +11,13 @@ namespace vfio_agent {
 
 inline constexpr char kReadyCondition[] = "PassthroughReady";
 
-// What the configuration, and whoever switches the mode, say besides.
-struct ReadyContext {
-  std::string mode = "vm-passthrough";  // as the configuration spells it
-  std::string mode_state;               // "switching", "blocked"; else the mode is what it is to be
-  std::string mode_reason;              // what it waits for, a sentence
-};
-
 // True: a unit that is healthy is on the kubelet's list of a resource that is registered. A unit
 // that a pod has counts: the node does what it is for. Unknown: nothing is known of the devices.
 // The message is for people, and the same as long as nothing changes that they would want to know.
-NodeCondition PassthroughReady(const AgentStatus& status, const ReadyContext& context);
+NodeCondition PassthroughReady(const AgentStatus& status);
+
+// True for what is mostly over in a moment: a start, a bind, a kubelet that restarts, a mode.
+bool MayPass(const NodeCondition& condition);
 
 // How the last words of an agent that ends are put.
 NodeCondition PassthroughEnded();

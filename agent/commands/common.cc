@@ -72,6 +72,7 @@ void PrintDocument(const Json& document, Output output) {
 std::unique_ptr<Picture> TakeOrPrint(Session& session) {
   std::vector<std::string> notes;
   absl::StatusOr<Picture> picture = session.Take(notes);
+  if (!session.mode_note().empty()) PrintError(session.mode_note());
   for (const std::string& note : notes) PrintError(note);
   if (!picture.ok()) {
     PrintError(Message(picture.status()));

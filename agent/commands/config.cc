@@ -90,6 +90,17 @@ void Put(Json& document, const std::string& key, const std::string& value) {
   }
 }
 
+Json ModeToJson(const ModeRule& rule) {
+  if (rule.label.empty()) return std::string(Name(rule.mode));
+  Json values = Json::object();
+  for (const auto& [value, mode] : rule.values) values[std::string(Name(mode))].push_back(value);
+  return {{"fromNodeLabel", rule.label},
+          {"default", std::string(Name(rule.mode))},
+          {"values", values},
+          {"settle", absl::FormatDuration(rule.settle)},
+          {"waitForHolders", absl::FormatDuration(rule.wait_for_holders)}};
+}
+
 // What is known of the presets that the file has.
 std::string NotesOf(const Policy& policy) {
   std::string notes;
@@ -104,11 +115,8 @@ std::string NotesOf(const Policy& policy) {
 }  // namespace
 
 Json PolicyToJson(const Config& config) {
-  const Policy& policy = config.policy;
-  Json document = {{"apiVersion", "vfio-agent/v1"},
-                   {"mode", config.passthrough ? "vm-passthrough"
-                            : config.vgpu      ? "vm-vgpu"
-                                               : "container"}};
+  const Policy& policy = config.whole;
+  Json document = {{"apiVersion", "vfio-agent/v1"}, {"mode", ModeToJson(config.mode)}};
   Json resources = Json::array();
   for (const ResourceRule& rule : policy.resources) resources.push_back(RuleToJson(rule));
   document["resources"] = resources;
@@ -122,7 +130,7 @@ Json PolicyToJson(const Config& config) {
 }
 
 int ConfigCheckCommand(Session& session) {
-  PrintText(session.config().file_name + ": valid\n" + NotesOf(session.config().policy));
+  PrintText(session.config().file_name + ": valid\n" + NotesOf(session.config().whole));
   return kExitDone;
 }
 

@@ -14,10 +14,10 @@
 #include "agent/outlets/status.h"
 #include "agent/work/holders_now.h"
 #include "agent/work/one_shot.h"
+#include "agent/work/taken.h"
 #include "agent/work/work.h"
 #include "deviceplugin/server.h"
 #include "deviceplugin/status_server.h"
-#include "iommu/bundle.h"
 #include "iommu/mdev.h"
 #include "iommu/release.h"
 #include "iommu/selector.h"
@@ -30,9 +30,7 @@ namespace {
 absl::StatusOr<std::vector<PciAddress>> Wanted(const Session& session, const Picture& picture) {
   std::vector<PciAddress> wanted;
   if (session.invocation().arguments.empty()) {
-    for (const auto& [address, record] : picture.custody.records) {
-      if (record.this_boot) wanted.push_back(address);
-    }
+    wanted = TakenDevices(picture);
     std::ranges::copy(ParentsOfOwnMdevs(picture.facts), std::back_inserter(wanted));
     return wanted;
   }
@@ -237,19 +235,14 @@ int Release(Session& session, bool is_daemon) {
     PrintError(Message(wanted.status()));
     return kExitUsage;
   }
-  *wanted = WithVfs(picture->facts, picture->custody.records, *std::move(wanted));
   SetAsideOrPrint(session, *picture);
-  session.InquireFor(*wanted, *picture);
+  std::vector<GroupRelease> releases =
+      PlanReturn(session, *picture, *std::move(wanted), WantedMdevs(session, *picture));
   if (!picture->custody.inquiry->use.processes_known) {
     PrintError(
         "not all processes can be seen (hostPID, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH): holders of "
         "a device by its cdev may be missed");
   }
-  AddParts(PartsOf(picture->plan.resources), picture->custody.given);
-  std::vector<GroupRelease> releases = PlanRelease(picture->facts, picture->custody, *wanted);
-  std::ranges::move(
-      PlanMdevRelease(picture->facts, picture->custody, WantedMdevs(session, *picture)),
-      std::back_inserter(releases));
   if (!is_daemon) RefuseOffered(session, releases);
   const std::vector<Line> lines = Carry(std::move(releases), session, *picture);
   const Output output = session.invocation().output;

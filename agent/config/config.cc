@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "agent/config/config_mdev.h"
+#include "agent/config/config_mode.h"
 #include "agent/config/config_resources.h"
 #include "agent/config/settings.h"
 #include "agent/config/yaml.h"
@@ -27,20 +28,6 @@ absl::Status ReadVersion(const YamlValue& value) {
   ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
   if (text == "vfio-agent/v1") return absl::OkStatus();
   return YamlError(value, absl::StrFormat("'%s': want vfio-agent/v1", text));
-}
-
-absl::Status ReadMode(const YamlValue& value, Config& config) {
-  if (value.kind == YamlValue::Kind::kMap) {
-    return YamlError(value, "a mode from a node label is not supported by this version");
-  }
-  ASSIGN_OR_RETURN(const std::string mode, ReadScalar(value));
-  if (mode != "container" && mode != "vm-passthrough" && mode != "vm-vgpu") {
-    return YamlError(value,
-                     absl::StrFormat("'%s': want container, vm-passthrough or vm-vgpu", mode));
-  }
-  config.passthrough = mode == "vm-passthrough";
-  config.vgpu = mode == "vm-vgpu";
-  return absl::OkStatus();
 }
 
 // The reader of one settings key: the value is checked where it is used, but its error is told
@@ -75,9 +62,9 @@ YamlKey Section(std::string_view name, Config& config) {
 }
 
 absl::Status ReadRoot(const YamlValue& root, Config& config) {
-  Policy& policy = config.policy;
+  Policy& policy = config.whole;
   return ReadMap(root, {{"apiVersion", ReadVersion},
-                        {"mode", [&](const YamlValue& v) { return ReadMode(v, config); }},
+                        {"mode", [&](const YamlValue& v) { return ReadMode(v, config.mode); }},
                         {"resources", [&](const YamlValue& v) { return ReadResources(v, policy); }},
                         {"aliases", [&](const YamlValue& v) { return ReadAliases(v, policy); }},
                         {"mdev", [&](const YamlValue& v) { return ReadMdevRules(v, policy); }},
@@ -132,14 +119,18 @@ absl::StatusOr<std::string> ReadConfigText(const std::string& file) {
   return absl::InvalidArgumentError(absl::StrFormat("%s: longer than 1 MiB", file));
 }
 
+void Config::UseMode(Mode now) {
+  in_force = now;
+  policy = PolicyFor(UseIn(now, mode), whole);
+}
+
 size_t FingerprintOf(const std::string& text) { return std::hash<std::string>()(text); }
 
 absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& file_name) {
-  Config config{.file_name = file_name, .policy = DefaultPolicy()};
+  Config config{.file_name = file_name, .whole = DefaultPolicy()};
   ASSIGN_OR_RETURN(const YamlValue root, ParseYaml(text, file_name));
   RETURN_IF_ERROR(ReadRoot(root, config));
-  if (!config.passthrough) config.policy.resources.clear();
-  if (!config.passthrough && !config.vgpu) config.policy.mdev.clear();
+  config.UseMode(config.mode.mode);
   return config;
 }
 
@@ -151,7 +142,8 @@ absl::StatusOr<Config> ReadConfig(const std::string& file) {
     return config;
   }
   if (ErrnoOf(text.status()) == ENOENT && file == kDefaultConfigFile) {
-    return Config{.file_name = "built-in defaults", .policy = DefaultPolicy()};
+    return Config{
+        .file_name = "built-in defaults", .whole = DefaultPolicy(), .policy = DefaultPolicy()};
   }
   return text.status();
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "agent/mode/mode.h"
 #include "iommu/policy.h"
 
 namespace vfio_agent {
@@ -14,11 +15,15 @@ inline constexpr char kDefaultConfigFile[] = "/etc/vfio-agent/config.yaml";
 
 struct Config {
   std::string file_name;
-  Policy policy;
+  Policy whole;   // of all modes
+  ModeRule mode;  // which one it is to be
+  Mode in_force = Mode::kPassthrough;
+  Policy policy;  // what of `whole` counts in the mode that is in force
   std::map<std::string, std::string> settings;  // by key, for SettingSources::file
-  bool passthrough = true;  // mode: vm-passthrough; false for container: nothing is offered
-  bool vgpu = false;        // mode: vm-vgpu: of the policy only `mdev`
-  std::optional<size_t> fingerprint;  // of the file's text; nullopt: there was no file
+  std::optional<size_t> fingerprint;            // of the file's text; nullopt: there was no file
+
+  // At first the one that is fixed, or what counts while no label has been read.
+  void UseMode(Mode now);
 };
 
 // The file's text, up to 1 MiB.

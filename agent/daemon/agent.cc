@@ -40,7 +40,8 @@ Agent::Agent(Session& session)
       answers_file_(session.settings().state_dir),
       outlets_(book_, [this] { loop_.Wake(); }),
       retries_(static_cast<unsigned>(::getpid())),
-      config_watch_(session.invocation().config_file, session.config().fingerprint) {}
+      config_watch_(session.invocation().config_file, session.config().fingerprint),
+      mode_(session.settings().state_dir, session.config().mode) {}
 
 // True once this is the only agent of the node; false where it was told to end before.
 bool Agent::TakeNode() {
@@ -63,6 +64,7 @@ bool Agent::TakeNode() {
 }
 
 absl::Status Agent::Open() {
+  OpenMode();
   absl::StatusOr<Answers> answers = answers_file_.Read();
   if (!answers.ok()) Say(Note(Message(answers.status())));
   ledger_ = std::make_unique<Ledger>(answers.ok() ? *std::move(answers) : Answers());
@@ -148,7 +150,8 @@ absl::Time Agent::Deadline() const {
                                     lines_.due(), cluster_.due(), dra_.due()});
   // A new picture will tell anew what is to be tried again.
   return pictures_.asked() ? next
-                           : std::min({next, NextRetry(), look_again_, tenants_.due(), nfd_.due()});
+                           : std::min({next, NextRetry(), look_again_, tenants_.due(), nfd_.due(),
+                                       mode_.decision().next});
 }
 
 void Agent::Turn() {
@@ -160,8 +163,10 @@ void Agent::Turn() {
   if (look_again_ <= now) Ask("again");
   if (tenants_.due() <= now) Ask("pods");
   if (nfd_.due() <= now) Ask("nfd");
+  if (mode_.decision().next <= now) Ask("mode");
   if (pictures_.Next(session_.settings().resync) <= now) Reconcile(now);
   now = MonotonicNow();  // reading took a while, which is not to count against a job's deadline
+  KeepMode(now);
   StartJobs(now);
   StepPlugins(now);
   StepDra(now);
@@ -206,6 +211,7 @@ void Agent::SettleGrants(const Wish& wish, const Picture& picture) {
 void Agent::LookedAtTenants(const Wish& wish, const Picture& picture, absl::Time now) {
   TenantWatch::Open open = WhatIsOpen(picture, offers_);
   if (wish.kubelet_young && open == TenantWatch::Open::kNothing) open = TenantWatch::Open::kPods;
+  if (mode_.waits()) open = TenantWatch::Open::kProcesses;
   tenants_.Looked(now, wish.tenants == Wish::Tenants::kAll, open, session_.settings().resync);
   CompareWithKubelet(picture, now);
   cluster_.SawPods(picture.custody.tenancy->claims, session_.settings().device_plugin_dir);
@@ -237,11 +243,12 @@ void Agent::Reconcile(absl::Time now) {
   pictures_.Begin(now);
   work_.clear();
   std::vector<std::string> notes;
-  const absl::StatusOr<Picture> picture = session_.Take(notes, wish);
+  absl::StatusOr<Picture> picture = session_.Take(notes, wish);
   pictures_.End(MonotonicNow(), picture.ok());
   book_.PictureTaken(trigger, MonotonicNow() - now, Message(picture.status()));
   if (picture.ok()) {
     last_read_error_.clear();
+    DecideMode(wish, *picture, now);
     Publish(*picture, notes);
     SettleGrants(wish, *picture);
     if (!looked_) tenants_.Ask(now);

@@ -21,6 +21,7 @@
 #include "agent/daemon/tenant_watch.h"
 #include "agent/daemon/throttle.h"
 #include "agent/daemon/transitions.h"
+#include "agent/mode/mode_keeper.h"
 #include "agent/outlets/cdi_files.h"
 #include "agent/outlets/nfd_file.h"
 #include "agent/outlets/status_book.h"
@@ -43,6 +44,9 @@ class Agent {
 
   // True once the node was this agent's, and no other's any more.
   bool has_node() const { return has_node_; }
+
+  // What the API server shows of this node, where it has one; on the loop's thread.
+  void SetLabels(const NodeLabels& labels);
 
  private:
   bool TakeNode();
@@ -73,6 +77,11 @@ class Agent {
   void Publish(const Picture& picture, const std::vector<std::string>& notes);
   void WriteCdi(const std::vector<Offer>& offers);
   void TellNfd(const std::string& dir, const NfdLabels& labels);
+  void OpenMode();
+  void DecideMode(const Wish& wish, Picture& picture, absl::Time now);
+  std::vector<Job> WorkOfMode(const Wish& wish, Picture& picture, ModeView& view);
+  void AddReturns(const Wish& wish, Picture& picture, ModeView& view, std::vector<Job>& work);
+  void KeepMode(absl::Time now);
   void LookAgain(const Picture& picture);
   void SetAside(const Picture& picture);
   void StartJobs(absl::Time now);
@@ -112,6 +121,9 @@ class Agent {
   LogLimit lines_;
   const char* trigger_ = "start";  // what asked for the next picture first
   TenantWatch tenants_;
+  ModeKeeper mode_;
+  absl::Time tenants_seen_ = absl::InfinitePast();  // all of them
+  absl::Time keep_mode_again_ = absl::InfinitePast();
   absl::Time kubelet_grown_ = absl::InfinitePast();
   absl::Time keep_again_ = absl::InfinitePast();
   std::vector<Job> work_;  // what the last picture wants done

@@ -1,17 +1,9 @@
-// The part of Agent that tells the cluster, where there is an API server.
+// The part of Agent that tells the cluster, where there is an API server, and hears of the Node.
 #include "agent/cluster/node_labels.h"
 #include "agent/daemon/agent.h"
 #include "agent/daemon/report.h"
 
 namespace vfio_agent {
-namespace {
-
-std::string ModeOf(const Config& config) {
-  if (config.passthrough) return "vm-passthrough";
-  return config.vgpu ? "vm-vgpu" : "container";
-}
-
-}  // namespace
 
 void Agent::OpenCluster() {
   cluster_.Start(session_.settings(), session_.tree().is_host(), [this] { loop_.Wake(); });
@@ -21,13 +13,15 @@ void Agent::OpenCluster() {
 void Agent::TellCluster() {
   for (const std::string& note : cluster_.TakeNotes()) Say(Note(note));
   if (!cluster_.on()) return;
+  // A Node that is not there (yet) says nothing of its labels.
+  const std::optional<SeenNode> node = cluster_.TakeNode();
+  if (node && !node->uid.empty()) SetLabels(node->labels);
   const Settings& settings = session_.settings();
   // Where NFD makes the labels, they are NFD's to take away as well.
   const bool labels = settings.api_labels && settings.nfd_dir.empty();
   const std::shared_ptr<const AgentStatus> status = book_.Newest();
-  cluster_.Tell(settings, {.status = *status,
-                           .ready = {.mode = ModeOf(session_.config())},
-                           .labels = labels ? NodeLabelsOf(labels_) : NodeLabels()});
+  cluster_.Tell(settings,
+                {.status = *status, .labels = labels ? NodeLabelsOf(labels_) : NodeLabels()});
 }
 
 }  // namespace vfio_agent

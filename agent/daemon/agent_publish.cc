@@ -7,7 +7,6 @@
 #include "agent/daemon/agent.h"
 #include "agent/daemon/report.h"
 #include "agent/log.h"
-#include "agent/work/work.h"
 #include "sysfs/clock.h"
 
 namespace vfio_agent {
@@ -48,14 +47,13 @@ void Agent::Publish(const Picture& picture, const std::vector<std::string>& note
   WriteCdi(offers_);
   plugins_->Set(offers_);
   for (const Event& event : dra_.Publish(session_, picture, offers_, MonotonicNow())) Say(event);
-  const NfdLabels labels = MakeNfdLabels(picture.plan.iommu, offers_);
+  const NfdLabels labels = MakeNfdLabels(picture.plan.iommu, offers_, ModeLabels(mode_.Status()));
   labels_ = labels.text;
   TellNfd(settings.nfd_dir, labels);
-  retries_.See(picture.plan);
+  retries_.See(picture.plan, work_);
   std::vector<Offer> all = offers_;
   std::ranges::copy(dra_.offers(), std::back_inserter(all));
   book_.Pictured(picture, all);
-  work_ = PlanWork(picture, session_.OpenJournal().boot_id());
   LookAgain(picture);
   // A picture is made of many small pieces: give them back.
   ::malloc_trim(0);

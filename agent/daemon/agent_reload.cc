@@ -48,6 +48,7 @@ void Agent::Reload(bool asked) {
   const std::optional<size_t> changes = Foretell(*next);
   if (!next->kept.empty()) Say(ConfigKept(next->kept));
   session_.Adopt(*std::move(next));
+  mode_.SetRule(session_.config().mode, MonotonicNow());
   const Settings& settings = session_.settings();
   SetUpLog(settings.log_level, settings.log_format);
   book_.ConfigRead(true);

@@ -1,6 +1,7 @@
 #include "agent/daemon/cluster_teller.h"
 
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <utility>
@@ -18,9 +19,9 @@
 namespace vfio_agent {
 namespace {
 
-// A node that has just changed goes on changing for a moment, and each write reaches everybody who
-// watches nodes.
-constexpr absl::Duration kBetweenWants = absl::Seconds(1);
+// Without it each start of an agent or a kubelet would be a transition of the condition, for which
+// people have alerts.
+constexpr absl::Duration kDoubt = absl::Seconds(10);
 // Of the largest nodes some hundred kilobytes.
 constexpr size_t kLargestCheckpoint = size_t{8} << 20;
 
@@ -69,7 +70,8 @@ void ClusterTeller::Start(const Settings& settings, bool is_host, std::function<
   if (status.ok()) {
     node_ = *node;
     series_ = EventSeries(node_);
-  } else if (named || !absl::IsUnavailable(status)) {
+  } else if (named || !absl::IsUnavailable(status) ||
+             ::access(settings.api_token_file.c_str(), F_OK) == 0) {
     notes_.push_back(absl::StrFormat("the agent goes without the API server: %s", Message(status)));
   }
 }
@@ -99,31 +101,37 @@ void ClusterTeller::SawPods(const PodClaims& claims, const std::string& device_p
   }
 }
 
-void ClusterTeller::Want(WantedNode wanted, absl::Time now) {
-  if (wanted_ == wanted) {
-    next_.reset();  // it went back in time
-    return;
+// What may pass is not believed for a while.
+bool ClusterTeller::IsDoubtful(const NodeCondition& condition, absl::Time now) {
+  if (!MayPass(condition)) {
+    doubt_until_ = absl::InfinitePast();
+    return false;
   }
-  next_ = std::move(wanted);
-  if (now < want_at_) return;
-  want_at_ = now + kBetweenWants;
-  wanted_ = std::exchange(next_, std::nullopt);
-  cluster_->Want(*wanted_);
+  if (doubt_until_ == absl::InfinitePast()) doubt_until_ = now + kDoubt;
+  return now < doubt_until_;
 }
 
 void ClusterTeller::Tell(const Settings& settings, const Said& said) {
   if (!on()) return;
   const Clocks now = Now();
-  WantedNode wanted{.labels = said.labels};
-  if (settings.api_condition) wanted.condition = PassthroughReady(said.status, said.ready);
-  Want(std::move(wanted), now.steady);
+  NodeCondition condition = PassthroughReady(said.status);
+  const bool doubtful = IsDoubtful(condition, now.steady);
+  // What the agent before this one has said stays until this one knows better.
+  if (!doubtful || wanted_) {
+    WantedNode wanted{.labels = said.labels};
+    if (settings.api_condition && doubtful) wanted.condition = wanted_->condition;
+    if (settings.api_condition && !doubtful) wanted.condition = std::move(condition);
+    if (wanted_ != wanted) cluster_->Want(wanted);
+    wanted_ = std::move(wanted);
+  }
   std::vector<ClusterEvent> events = series_.Due(now);
   if (settings.api_events && !events.empty()) cluster_->Post(std::move(events));
 }
 
 absl::Time ClusterTeller::due() const {
   if (!on()) return absl::InfiniteFuture();
-  return std::min(series_.due(), next_ ? want_at_ : absl::InfiniteFuture());
+  const bool doubt = doubt_until_ > MonotonicNow();
+  return std::min(series_.due(), doubt ? doubt_until_ : absl::InfiniteFuture());
 }
 
 std::vector<std::string> ClusterTeller::TakeNotes() {
@@ -155,10 +163,12 @@ ApiStatus ClusterTeller::Status() const {
 
 void ClusterTeller::End(const Settings& settings, bool released, absl::Duration limit) {
   if (!on()) return;
-  WantedNode wanted = wanted_.value_or(WantedNode());
-  if (settings.api_condition) wanted.condition = PassthroughEnded();
-  if (released) wanted.labels.clear();
-  cluster_->Want(std::move(wanted));
+  if (wanted_ || released) {
+    WantedNode wanted = wanted_.value_or(WantedNode());
+    if (settings.api_condition) wanted.condition = PassthroughEnded();
+    if (released) wanted.labels.clear();
+    cluster_->Want(std::move(wanted));
+  }
   std::vector<ClusterEvent> events = series_.Due(Now());
   if (settings.api_events && !events.empty()) cluster_->Post(std::move(events));
   cluster_->Shutdown(limit);

@@ -30,7 +30,7 @@ class ClusterTeller {
   using Clocks = EventSeries::Clocks;
 
   // `wake` is called from any thread when Take…() has something, until End() has returned. Without
-  // a token there is nothing to say about it, unless somebody has named a server: a node of no
+  // a token and a server that somebody has named there is nothing to say about it: a node of no
   // cluster is one too. `is_host`: false for another root, whose node is told of only to a server
   // that is named.
   void Start(const Settings& settings, bool is_host, std::function<void()> wake);
@@ -44,7 +44,6 @@ class ClusterTeller {
 
   struct Said {
     const AgentStatus& status;
-    ReadyContext ready;
     std::map<std::string, std::string> labels;
   };
   // At the end of each turn.
@@ -62,16 +61,15 @@ class ClusterTeller {
   void End(const Settings& settings, bool released, absl::Duration limit);
 
  private:
-  void Want(WantedNode wanted, absl::Time now);
+  bool IsDoubtful(const NodeCondition& condition, absl::Time now);
 
   std::string node_;
   std::unique_ptr<Cluster> cluster_;
   std::vector<std::string> notes_;
   EventSeries series_{""};
   WaitingPods waiting_;
-  std::optional<WantedNode> wanted_;  // told
-  std::optional<WantedNode> next_;    // to be told at want_at_
-  absl::Time want_at_ = absl::InfinitePast();
+  std::optional<WantedNode> wanted_;  // by the cluster's thread, which writes once a second at most
+  absl::Time doubt_until_ = absl::InfinitePast();  // InfinitePast: there is none
 };
 
 }  // namespace vfio_agent

@@ -14,7 +14,8 @@ const char* NextOf(PlanChange::Kind kind) {
     case PlanChange::Kind::kRenamed:
       return "pods and machines that name the old resource find none";
     case PlanChange::Kind::kNoLongerServed:
-      return "its units become Unhealthy; devices stay bound until `vfio-agent release`";
+      return "its units become Unhealthy; devices stay bound until `vfio-agent release`, or a mode "
+             "that gives them back";
     default:
       return "";
   }

@@ -11,6 +11,7 @@
 #include "agent/privileges/privileges.h"
 #include "agent/session.h"
 #include "agent/work/jobs.h"
+#include "deviceplugin/agent_status.h"
 #include "deviceplugin/offer.h"
 #include "deviceplugin/plugin_event.h"
 
@@ -64,9 +65,12 @@ Event ConfigReloaded(const std::string& file, const std::string& why,
 Event ConfigRejected(const absl::Status& error, const std::string& why);
 Event ConfigKept(const std::vector<std::string>& keys);  // config_kept
 Event Foreseen(const PlanChange& change);                // config_plan
-Event UeventsUnavailable(const std::string& error);      // uevents_unavailable
-Event CdiFailed(const std::string& problem);             // cdi_failed
-Event NfdFailed(const std::string& problem);             // nfd_failed
-Event PluginSeen(const PluginEvent& event);              // registered, allocated, …
+Event ModeSeen(const ModeStatus& mode);                  // mode_switching, mode_ready, mode_blocked
+// mode_invalid. `fallback`: what counts instead.
+Event ModeInvalid(const std::string& label, const std::string& value, Mode fallback);
+Event UeventsUnavailable(const std::string& error);  // uevents_unavailable
+Event CdiFailed(const std::string& problem);         // cdi_failed
+Event NfdFailed(const std::string& problem);         // nfd_failed
+Event PluginSeen(const PluginEvent& event);          // registered, allocated, …
 
 }  // namespace vfio_agent

@@ -32,8 +32,9 @@ absl::Duration Retries::Failed(int group, absl::Time now) {
 
 void Retries::Wait(int group, absl::Time until) { groups_[group].next_try = until; }
 
-void Retries::See(const Plan& plan) {
+void Retries::See(const Plan& plan, const std::vector<Job>& work) {
   std::set<int> wanted;
+  for (const Job& job : work) wanted.insert(job.group);
   for (const GroupPlan& group : plan.groups) {
     if (!group.group) continue;
     wanted.insert(*group.group);
@@ -56,6 +57,11 @@ void Retries::Reset() {
 absl::Time Retries::NextTry(int group) const {
   const auto found = groups_.find(group);
   return found == groups_.end() ? absl::InfinitePast() : found->second.next_try;
+}
+
+bool Retries::IsFailing(int group) const {
+  const auto found = groups_.find(group);
+  return found != groups_.end() && found->second.failures > 0;
 }
 
 bool Retries::IsNews(int group, const std::string& line) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "agent/work/job.h"
 #include "iommu/plan.h"
 
 namespace vfio_agent {
@@ -25,13 +26,17 @@ class Retries {
   void Succeeded(int group) { groups_.erase(group); }
 
   // After each picture: groups whose members or drivers differ from the picture that followed the
-  // failure may be tried at once; groups that are not wanted any more are forgotten.
-  void See(const Plan& plan);
+  // failure may be tried at once; groups that are not wanted any more are forgotten, but for groups
+  // of `work`, which may be those of mediated devices.
+  void See(const Plan& plan, const std::vector<Job>& work = {});
   // All may be tried at once: the configuration has changed.
   void Reset();
 
   // From when on the group may be tried; InfinitePast where it does not wait.
   absl::Time NextTry(int group) const;
+
+  // True where its last job failed, and nothing has changed since.
+  bool IsFailing(int group) const;
 
   // True the first time that `line` is said of the group since it last worked or changed.
   bool IsNews(int group, const std::string& line);

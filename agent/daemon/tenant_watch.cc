@@ -11,6 +11,11 @@ void TenantWatch::Ask(absl::Time now) {
   wait_ = kFirst;
 }
 
+void TenantWatch::AskAll(absl::Time now) {
+  Ask(now);
+  processes_due_ = absl::InfinitePast();
+}
+
 void TenantWatch::Looked(absl::Time now, bool processes, Open open, absl::Duration resync) {
   const absl::Time soon = now + std::min(wait_, resync);
   due_ = open == Open::kNothing ? now + resync : soon;

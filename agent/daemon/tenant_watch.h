@@ -21,6 +21,8 @@ class TenantWatch {
 
   // Something was allocated, or the kubelet is another one.
   void Ask(absl::Time now);
+  // The same, with all processes: somebody is to be gone before something is done.
+  void AskAll(absl::Time now);
   // Pods were looked at, and with `processes` these too. Where not everything is settled the next
   // look comes soon, else after `resync`.
   void Looked(absl::Time now, bool processes, Open open, absl::Duration resync);

@@ -123,8 +123,9 @@ Finding JudgeUnhealthy(const Unit& unit) {
 Findings Selection(const DoctorFacts& facts) {
   if (!facts.picture) return {Unknown(kUnread + facts.picture_error)};
   if (!facts.passthrough) {
-    return {Warn("mode is container: nothing is given to machines",
-                 "set mode: vm-passthrough in the configuration")};
+    return {
+        Warn("mode is container: nothing is given to machines",
+             "set mode: vm-passthrough in the configuration, or the node's label that decides")};
   }
   std::vector<std::string> offered;
   Findings findings;

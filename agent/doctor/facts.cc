@@ -109,7 +109,7 @@ DoctorFacts TakeDoctorFacts(Session& session) {
   const Tree& tree = session.tree();
   DoctorFacts facts{.view = ViewOf(tree),
                     .settings = session.settings(),
-                    .passthrough = session.config().passthrough || session.config().vgpu};
+                    .passthrough = session.config().in_force != Mode::kContainer};
   TakePicture(session, facts);
   facts.firmware = ReadFirmwareFacts(tree);
   facts.memory = ReadMemoryFacts(tree);

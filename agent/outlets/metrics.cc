@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/daemon/counts.h"
+#include "agent/mode/mode_switch.h"
 
 namespace vfio_agent {
 namespace {
@@ -111,6 +112,20 @@ void AddRegistered(const AgentStatus& status, Families& out) {
   AddGauge({}, status.waits_for.empty() ? 0 : 1, out);
 }
 
+// Each mode and each state has its series, so that an alert can wait for one that does not come.
+void AddMode(const ModeStatus& mode, Families& out) {
+  Begin("mode", MetricType::Gauge, "1 for the mode that is in force.", out);
+  for (const Mode each : {Mode::kContainer, Mode::kPassthrough, Mode::kVgpu}) {
+    const std::string name(Name(each));
+    AddGauge({{"mode", name}}, mode.mode == name ? 1 : 0, out);
+  }
+  Begin("mode_state", MetricType::Gauge, "1 for the state of the mode.", out);
+  for (const ModeState each : {ModeState::kSwitching, ModeState::kReady, ModeState::kBlocked}) {
+    const std::string name(Name(each));
+    AddGauge({{"state", name}}, mode.state == name ? 1 : 0, out);
+  }
+}
+
 struct CountFamily {
   const char* name;
   const char* help;
@@ -193,6 +208,7 @@ Families StatusToFamilies(const AgentStatus& status) {
   AddGroups(*status.node, out);
   AddUnits(*status.node, out);
   AddRegistered(status, out);
+  AddMode(status.mode, out);
   double stuck = 0;
   for (const JobStatus& job : status.jobs) stuck += job.state == "stuck" ? 1 : 0;
   Begin("unbinds_stuck", MetricType::Gauge, "Writes to the kernel that have not returned in time.",

@@ -55,12 +55,18 @@ std::string IommuLabel(const IommuFacts& iommu) {
 
 }  // namespace
 
-NfdLabels MakeNfdLabels(const IommuFacts& iommu, const std::vector<Offer>& offers, size_t limit) {
+std::string ModeLabels(const ModeStatus& mode) {
+  return absl::StrFormat("%smode=%s\n%smode.state=%s\n", kPrefix, mode.mode, kPrefix, mode.state);
+}
+
+NfdLabels MakeNfdLabels(const IommuFacts& iommu, const std::vector<Offer>& offers, std::string more,
+                        size_t limit) {
   NfdLabels labels;
   const bool ready =
       std::ranges::any_of(offers, [](const Offer& offer) { return Count(offer).healthy > 0; });
   labels.text = absl::StrFormat("%spassthrough.ready=%s\n%siommu=%s\n", kPrefix,
-                                ready ? "true" : "false", kPrefix, IommuLabel(iommu));
+                                ready ? "true" : "false", kPrefix, IommuLabel(iommu)) +
+                more;
   std::set<std::string> stems;
   for (const Offer& offer : offers) {
     const std::string stem = LabelStem(offer.resource);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "deviceplugin/agent_status.h"
 #include "deviceplugin/offer.h"
 #include "sysfs/iommu_facts.h"
 
@@ -21,9 +22,13 @@ struct NfdLabels {
 
 // passthrough.ready (a unit can be given to a pod), iommu (its kind, or why there is none), and for
 // each resource <name>.units and <name>.healthy, where <name> is what follows the resource's slash.
-// A unit that is listed only because a pod may have it still does not count.
+// A unit that is listed only because a pod may have it still does not count. `more`: lines of
+// others that come with it.
 NfdLabels MakeNfdLabels(const IommuFacts& iommu, const std::vector<Offer>& offers,
-                        size_t limit = kNfdLabelsLimit);
+                        std::string more = "", size_t limit = kNfdLabelsLimit);
+
+// mode and mode.state, as such lines.
+std::string ModeLabels(const ModeStatus& mode);
 
 // How long a file is good for: an agent that is gone leaves no label behind for ever. One that goes
 // on reads the node, and with it writes anew what is half over, several times before.

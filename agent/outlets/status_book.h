@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -28,6 +29,7 @@ class StatusBook {
   void JobEnded(const JobEvent& event);
   void PluginSaw(const PluginEvent& event);
   void ConfigRead(bool accepted);
+  void ModeIs(ModeStatus mode) { next_.mode = std::move(mode); }
   void ApiStands(ApiStatus api) { next_.api = std::move(api); }
 
   // Instead of Turned() while the daemon with process number `holder` has the node.

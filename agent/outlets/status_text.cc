@@ -91,6 +91,24 @@ Json CountsToJson(const AgentStatus& status) {
   return list;
 }
 
+// "mode: vm-passthrough", and what is amiss with it.
+std::string ModeText(const ModeStatus& mode) {
+  if (mode.mode.empty()) return "";
+  const std::string way = mode.target == mode.mode ? mode.mode : mode.mode + " -> " + mode.target;
+  std::string text = absl::StrFormat("mode: %s (%s)", way, mode.state);
+  if (!mode.reason.empty()) text += ": " + mode.reason;
+  return text + "\n";
+}
+
+Json ModeToJson(const ModeStatus& mode) {
+  if (mode.mode.empty()) return nullptr;
+  return {{"mode", mode.mode},
+          {"target", mode.target},
+          {"state", mode.state},
+          {"reason", OrNull(mode.reason)},
+          {"label", OrNull(mode.label)}};
+}
+
 Json TimeOrNull(absl::Time time) {
   return time == absl::UnixEpoch() ? Json(nullptr) : Json(Time(time));
 }
@@ -140,6 +158,7 @@ std::string Summary(const AgentStatus& status, absl::Time now) {
       status.pid, Age(status.started, now), status.ready ? "ready" : "not ready",
       status.kubelet ? "up" : "nobody answers on its socket", status.node->iommu,
       groups.empty() ? "none" : absl::StrJoin(groups, ", "));
+  text += ModeText(status.mode);
   const PictureStatus& picture = status.picture;
   if (picture.at == absl::UnixEpoch()) {
     text += "the node has not been read yet\n";
@@ -214,6 +233,7 @@ Json StatusToJson(const AgentStatus& status) {
           {"pid", status.pid},
           {"started", Time(status.started)},
           {"ready", status.ready},
+          {"mode", ModeToJson(status.mode)},
           {"kubelet", {{"present", status.kubelet}}},
           {"iommu", status.node->iommu},
           {"pods_unknown", OrNull(status.node->pods_unknown)},

@@ -70,6 +70,9 @@ void AddEarlier(const Tree& tree, std::vector<std::string>& missing) {
 
 std::string PolicyToText(const Config& config, bool iommufd) {
   Json document = PolicyToJson(config);
+  // A copy has no label that could decide.
+  document["mode"] = std::string(Name(config.in_force));
+  if (!UseIn(config.in_force, config.mode).mdevs) document["mdev"] = Json::array();
   document["kubelet"]["iommufd"] = iommufd;
   return DumpYaml(document);
 }

@@ -41,15 +41,17 @@ vfio_agent_library(agent
           commands/explain.cc commands/health.cc commands/kubevirt.cc commands/list.cc
           commands/plan.cc commands/release.cc commands/run.cc commands/snapshot.cc
           commands/status.cc commands/topology.cc commands/usage.cc commands/version.cc
-          config/config.cc config/config_bundle.cc config/config_mdev.cc config/config_preset.cc
+          config/config.cc config/config_bundle.cc config/config_mdev.cc config/config_mode.cc config/config_preset.cc
           config/config_resources.cc config/config_watch.cc config/listen_address.cc
           config/settings.cc config/yaml.cc
           daemon/agent.cc daemon/agent_jobs.cc daemon/agent_publish.cc daemon/agent_reload.cc
           daemon/answers.cc daemon/claim_report.cc daemon/config_report.cc daemon/counts.cc
           daemon/daemon_lock.cc daemon/dra_room.cc
           daemon/agent_cluster.cc daemon/answers.cc daemon/cluster_teller.cc daemon/config_report.cc daemon/counts.cc daemon/daemon_lock.cc
+          daemon/agent.cc daemon/agent_jobs.cc daemon/agent_mode.cc daemon/agent_publish.cc daemon/agent_reload.cc
+          daemon/answers.cc daemon/config_report.cc daemon/counts.cc daemon/daemon_lock.cc
           daemon/event.cc daemon/job_report.cc daemon/log_limit.cc daemon/loop.cc
-          daemon/outlets.cc daemon/plan_change.cc daemon/plugin_report.cc
+          daemon/mode_report.cc daemon/outlets.cc daemon/plan_change.cc daemon/plugin_report.cc
           daemon/privileges_report.cc daemon/report.cc daemon/retries.cc daemon/signals.cc
           daemon/tenant_watch.cc daemon/throttle.cc daemon/transitions.cc
           doctor/checks_agent.cc doctor/checks_devices.cc doctor/checks_host.cc
@@ -63,6 +65,8 @@ vfio_agent_library(agent
           kubevirt/diff.cc kubevirt/file.cc kubevirt/kubevirt.cc kubevirt/machine.cc
           kubevirt/text.cc
           listing/changes.cc listing/screen.cc listing/tables.cc listing/watch.cc
+          mode/mode.cc mode/mode_file.cc mode/mode_keeper.cc mode/mode_return.cc
+          mode/mode_switch.cc mode/mode_view.cc mode/mode_wish.cc
           outlets/cdi.cc outlets/cdi_files.cc outlets/metrics.cc outlets/metrics_http.cc
           outlets/metrics_text.cc outlets/nfd.cc outlets/nfd_file.cc outlets/status.cc
           outlets/status_book.cc outlets/status_text.cc
@@ -80,7 +84,7 @@ vfio_agent_library(agent
           usage/shell_scripts.cc usage/suggest.cc
           work/child.cc work/executor.cc work/group_lock.cc work/holders_now.cc work/inquiry.cc
           work/job.cc work/jobs.cc work/journal.cc work/one_shot.cc work/override_reader.cc
-          work/record_text.cc work/use_reader.cc work/work.cc
+          work/record_text.cc work/taken.cc work/use_reader.cc work/work.cc
   PUBLIC vfio_agent::deviceplugin nlohmann_json::nlohmann_json ${vfio_agent_yaml_archive}
          ${vfio_agent_archive_archive}
          ZLIB::ZLIB spdlog::spdlog_header_only fmt::fmt-header-only CLI11::CLI11)

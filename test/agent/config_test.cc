@@ -103,7 +103,6 @@ TEST_CASE("a wrong configuration is told with file, line, column and path", "[ag
       Row{"resourcez: []", "c.yaml:1:1: resourcez: unknown key"},
       Row{"resources:\n  - selekt: []", "c.yaml:2:5: resources[0].selekt: unknown key"},
       Row{"mode: container\nmode: container", "c.yaml:2:1: mode: the key occurs twice"},
-      Row{"mode: {fromNodeLabel: x}", "not supported by this version"},
       Row{"mode: sideways",
           "c.yaml:1:7: mode: 'sideways': want container, vm-passthrough or vm-vgpu"},
       Row{"resources: 5", "c.yaml:1:12: resources: want a list"},

@@ -160,18 +160,19 @@ TEST_CASE("SIGHUP reads the configuration anew, and a wrong one is refused while
 
 TEST_CASE("SIGHUP does not move the journal of a daemon that is at work", "[node]") {
   const Node node("cases/VIA-05");
-  const auto write = [&node](const std::string& state_dir, const std::string& mode) {
+  const auto write = [&node](const std::string& state_dir, const std::string& selected) {
     return node.dir().Write("config.yaml", "stateDir: " + node.dir().path() + "/" + state_dir +
-                                               "\nmode: " + mode + "\n");
+                                               "\nresources: [{select: [{vendor: \"" + selected +
+                                               "\"}]}]\n");
   };
-  const std::string config = write("first", "vm-passthrough");
+  const std::string config = write("first", "10de");
   Daemon daemon({"--root", node.root(), "--config", config, "--device-plugin-dir",
                  node.kubelet_dir(), "--resync", "200ms"});
   REQUIRE_FALSE(daemon.WaitForLine({"event=group_ready"}, kLong).empty());
-  write("second", "container");
+  write("second", "1234");
   daemon.Signal(SIGHUP);
   REQUIRE_FALSE(daemon.WaitForLine({"event=group_left"}, kLong).empty());
-  write("second", "vm-passthrough");
+  write("second", "10de");
   daemon.Signal(SIGHUP);
   REQUIRE(Eventually([&] { return daemon.CountLines({"event=group_ready"}) == 2; }, kLong));
   daemon.Signal(SIGTERM);

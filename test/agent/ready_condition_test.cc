@@ -25,9 +25,10 @@ struct Setup {
     status.plugins = {{.resource = kT4, .registered = true, .units = 2, .streams = 1}};
     status.picture.at = absl::FromUnixSeconds(1'800'000'000);
   }
-  NodeCondition Condition(const ReadyContext& context = {}) {
+  NodeCondition Condition(const ModeStatus& mode = {.mode = "vm-passthrough", .state = "ready"}) {
     status.node = std::make_shared<const NodeStatus>(node);
-    return PassthroughReady(status, context);
+    status.mode = mode;
+    return PassthroughReady(status);
   }
 };
 
@@ -121,15 +122,31 @@ TEST_CASE("a node of which nothing is selected says so", "[ready]") {
 
 TEST_CASE("in mode container, and while the mode is switched, nothing is ready", "[ready]") {
   Setup setup;
-  CHECK_CONDITION(setup.Condition({.mode = "container"}), "False", "ModeContainer");
-  const NodeCondition blocked = setup.Condition({.mode = "container",
-                                                 .mode_state = "blocked",
-                                                 .mode_reason = "pod team/vm has 0000:11:00.0"});
-  CHECK_CONDITION(blocked, "False", "ModeBlocked");
-  CHECK_THAT(blocked.message, Catch::Contains("pod team/vm has"));
-  CHECK_CONDITION(setup.Condition({.mode = "container", .mode_state = "switching"}), "False",
-                  "ModeSwitching");
-  CHECK_CONDITION(setup.Condition({.mode_state = "ready"}), "True", "Serving");
+  CHECK_CONDITION(setup.Condition({.mode = "container", .state = "ready"}), "False",
+                  "ModeContainer");
+  ModeStatus mode{.mode = "vm-passthrough",
+                  .target = "container",
+                  .state = "blocked",
+                  .reason = "pod team/vm has 0000:11:00.0"};
+  CHECK_CONDITION(setup.Condition(mode), "False", "ModeBlocked");
+  CHECK(setup.Condition(mode).message == "to mode container; pod team/vm has 0000:11:00.0");
+  mode.state = "switching";
+  CHECK_CONDITION(setup.Condition(mode), "False", "ModeSwitching");
+}
+
+TEST_CASE("what is mostly over in a moment is known as that", "[ready]") {
+  Setup setup;
+  CHECK_FALSE(MayPass(setup.Condition()));
+  CHECK_FALSE(MayPass(setup.Condition({.mode = "container", .state = "ready"})));
+  CHECK(MayPass(setup.Condition({.target = "vm-vgpu", .state = "switching"})));
+  CHECK_FALSE(MayPass(setup.Condition({.target = "vm-vgpu", .state = "blocked"})));
+  setup.status.plugins[0].registered = false;
+  CHECK(MayPass(setup.Condition()));
+  setup.status.kubelet = false;
+  CHECK(MayPass(setup.Condition()));
+  setup.status.picture = {};
+  CHECK(MayPass(setup.Condition()));
+  CHECK_FALSE(MayPass(PassthroughEnded()));
 }
 
 TEST_CASE("the message is one bounded line, whatever a device is called", "[ready]") {

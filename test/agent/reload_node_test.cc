@@ -94,7 +94,7 @@ TEST_CASE("a file that has gone is no order to serve the built-in defaults", "[n
 TEST_CASE("what a new configuration takes away is told before the kubelet hears of it",
           "[node][grpc]") {
   Reloading reloading;
-  reloading.mount.Put("mode: container\n");
+  reloading.mount.Put("resources: [{select: [{vendor: \"1234\"}]}]\n");
   REQUIRE(reloading.Says({"event=group_left"}));
   const std::string log = reloading.daemon.Log();
   INFO(log);

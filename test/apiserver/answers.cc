@@ -67,7 +67,7 @@ void FakeApiServer::State::Answer(Client& client, const HttpCall& call, const Ap
   if (fault.code != 0) {
     const std::string body =
         fault.body.empty() ? Refusal(fault.code, "Fault", "on request").body.dump() : fault.body;
-    return Send(client, HttpAnswerText(fault.code, body, fault.retry_after));
+    return Send(client, HttpAnswerText(fault.code, body, fault.retry_after, fault.location));
   }
   const std::optional<ApiPath> path = ParseApiPath(call.path);
   StoreAnswer answer = path ? Judge(call, *path) : Refusal(404, "NotFound", "no such path");

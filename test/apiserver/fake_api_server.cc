@@ -111,24 +111,24 @@ void FakeApiServer::AddNode(const std::string& name,
 
 Json FakeApiServer::Get(const std::string& path) const {
   const std::lock_guard lock(state_->mutex);
-  const StoreAnswer answer = state_->store.Get(*ParseApiPath(path));
+  const StoreAnswer answer = state_->store.Get(ParseApiPath(path).value());
   return answer.code == 200 ? answer.body : Json();
 }
 
 std::vector<Json> FakeApiServer::List(const std::string& collection) const {
   const std::lock_guard lock(state_->mutex);
-  return state_->store.List(*ParseApiPath(collection), "").body["items"];
+  return state_->store.List(ParseApiPath(collection).value(), "").body["items"];
 }
 
 void FakeApiServer::Create(const std::string& path, const Json& object) {
   const std::lock_guard lock(state_->mutex);
-  state_->store.Create(*ParseApiPath(path), object);
+  state_->store.Create(ParseApiPath(path).value(), object);
   state_->Wake();
 }
 
 void FakeApiServer::Merge(const std::string& path, const Json& patch) {
   const std::lock_guard lock(state_->mutex);
-  const ApiPath parsed = *ParseApiPath(path);
+  const ApiPath parsed = ParseApiPath(path).value();
   Json object = state_->store.Get(parsed).body;
   object.merge_patch(patch);
   state_->store.Replace(parsed, std::move(object));
@@ -137,7 +137,7 @@ void FakeApiServer::Merge(const std::string& path, const Json& patch) {
 
 void FakeApiServer::Delete(const std::string& path) {
   const std::lock_guard lock(state_->mutex);
-  state_->store.Delete(*ParseApiPath(path));
+  state_->store.Delete(ParseApiPath(path).value());
   state_->Wake();
 }
 

@@ -22,6 +22,7 @@ struct ApiFault {
   int code = 0;  // instead of the true answer; with `body`, or a Status of that code
   std::string body;
   int retry_after = 0;             // seconds, with `code`
+  std::string location;            // with `code`
   absl::Duration delay;            // before the answer
   bool hang = false;               // no answer at all
   std::optional<size_t> cut;       // the connection is gone after so many bytes of answer

@@ -50,12 +50,14 @@ std::optional<HttpCall> TakeCall(std::string& bytes) {
   return call;
 }
 
-std::string HttpAnswerText(int code, const std::string& body, int retry_after) {
-  const std::string retry =
-      retry_after > 0 ? absl::StrFormat("Retry-After: %d\r\n", retry_after) : "";
+std::string HttpAnswerText(int code, const std::string& body, int retry_after,
+                           const std::string& location) {
+  std::string more;
+  if (retry_after > 0) more += absl::StrFormat("Retry-After: %d\r\n", retry_after);
+  if (!location.empty()) more += absl::StrFormat("Location: %s\r\n", location);
   return absl::StrFormat(
       "HTTP/1.1 %d Said\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s", code,
-      retry, body.size(), body);
+      more, body.size(), body);
 }
 
 std::string StreamHead() {

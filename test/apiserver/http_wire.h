@@ -18,8 +18,9 @@ struct HttpCall {
 // Takes one whole request off the front of `bytes`; nullopt while there is none.
 std::optional<HttpCall> TakeCall(std::string& bytes);
 
-// A whole answer. `retry_after` 0: no such header.
-std::string HttpAnswerText(int code, const std::string& body, int retry_after = 0);
+// A whole answer. `retry_after` 0, `location` empty: no such header.
+std::string HttpAnswerText(int code, const std::string& body, int retry_after = 0,
+                           const std::string& location = "");
 // The head of a watch, and one piece of it.
 std::string StreamHead();
 std::string Chunk(const std::string& text);

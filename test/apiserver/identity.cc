@@ -25,10 +25,10 @@ Key MakeKey() {
   return key;
 }
 
-void AddExtension(X509* certificate, int nid, const char* value) {
+void AddExtension(X509* certificate, X509* issuer, int nid, const char* value) {
   X509V3_CTX context;
   X509V3_set_ctx_nodb(&context);
-  ::X509V3_set_ctx(&context, certificate, certificate, nullptr, nullptr, 0);
+  ::X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
   X509_EXTENSION* const extension = ::X509V3_EXT_conf_nid(nullptr, &context, nid, value);
   Require(extension != nullptr);
   ::X509_add_ext(certificate, extension, -1);
@@ -61,16 +61,19 @@ std::string ToPem(X509* certificate) {
 TlsIdentity MakeTlsIdentity() {
   static long serial = 0;
   const Key ca_key = MakeKey();
-  // Every CA has the same name, as a cluster's has after its rotation.
+  // Every CA has the same name, as a cluster's has after its rotation, and another key with its
+  // identifier, as Go makes them.
   const Certificate ca = MakeCertificate("kubernetes", ++serial, ca_key.get());
   ::X509_set_issuer_name(ca.get(), ::X509_get_subject_name(ca.get()));
-  AddExtension(ca.get(), NID_basic_constraints, "critical,CA:TRUE");
-  AddExtension(ca.get(), NID_key_usage, "critical,keyCertSign");
+  AddExtension(ca.get(), ca.get(), NID_basic_constraints, "critical,CA:TRUE");
+  AddExtension(ca.get(), ca.get(), NID_key_usage, "critical,keyCertSign");
+  AddExtension(ca.get(), ca.get(), NID_subject_key_identifier, "hash");
   Require(::X509_sign(ca.get(), ca_key.get(), ::EVP_sha256()) > 0);
   const Key key = MakeKey();
   const Certificate leaf = MakeCertificate("kube-apiserver", ++serial, key.get());
   ::X509_set_issuer_name(leaf.get(), ::X509_get_subject_name(ca.get()));
-  AddExtension(leaf.get(), NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1,IP:::1");
+  AddExtension(leaf.get(), ca.get(), NID_authority_key_identifier, "keyid:always");
+  AddExtension(leaf.get(), ca.get(), NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1,IP:::1");
   Require(::X509_sign(leaf.get(), ca_key.get(), ::EVP_sha256()) > 0);
   TlsIdentity identity{.ca = ToPem(ca.get())};
   identity.context.reset(::SSL_CTX_new(::TLS_server_method()));

@@ -29,10 +29,11 @@ Fd Bound(const std::string& host, int port) {
   Fd fd(::socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
   const auto* address =
       is_v6 ? reinterpret_cast<const sockaddr*>(&v6) : reinterpret_cast<const sockaddr*>(&v4);
   const auto length = static_cast<socklen_t>(is_v6 ? sizeof v6 : sizeof v4);
-  if (::bind(fd.get(), address, length) != 0 || ::listen(fd.get(), kBacklog) != 0) ::abort();
+  if (::bind(fd.get(), address, length) != 0) ::abort();
   return fd;
 }
 
@@ -53,8 +54,12 @@ int TimeoutUntil(absl::Time deadline) {
 }  // namespace
 
 void FakeApiServer::State::Listen() {
+  if (!reserved.valid()) {
+    reserved = Bound(host, 0);
+    port = PortOf(reserved);
+  }
   listener = Bound(host, port);
-  port = PortOf(listener);
+  if (::listen(listener.get(), kBacklog) != 0) ::abort();
 }
 
 void FakeApiServer::State::Wake() const {
@@ -120,9 +125,9 @@ void FakeApiServer::State::Run() {
     [[maybe_unused]] const ssize_t n = ::read(wake.get(), &woken, sizeof woken);
     if (listener.valid()) Accept();
     clients.remove_if([this](Client& client) {
-      if (!client.connection.Work()) return true;
+      if (!client.connection.Receive()) return true;
       Serve(client);
-      return !client.connection.Work();
+      return !client.connection.Flush();
     });
     heard.notify_all();
   }

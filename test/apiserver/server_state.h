@@ -60,6 +60,7 @@ struct FakeApiServer::State {
   std::mutex mutex;
   std::condition_variable heard;
   bool stopping = false;
+  Fd reserved;  // keeps the port ours while nobody listens
   Fd listener;
   int port = 0;
   TlsIdentity identity = MakeTlsIdentity();

@@ -20,16 +20,28 @@ bool TlsConnection::GoesOn(int result) {
   return error == SSL_ERROR_WANT_WRITE || error == SSL_ERROR_WANT_READ;
 }
 
-bool TlsConnection::Read() {
+bool TlsConnection::Greet() {
+  wants_to_write_ = false;
+  ::ERR_clear_error();
+  if (greeted_) return true;
+  const int result = ::SSL_accept(ssl_.get());
+  greeted_ = result > 0;
+  return greeted_ || GoesOn(result);
+}
+
+bool TlsConnection::Receive() {
+  if (!Greet()) return false;
   std::array<char, 16384> buffer = {};
-  for (;;) {
+  while (greeted_) {
     const int n = ::SSL_read(ssl_.get(), buffer.data(), static_cast<int>(buffer.size()));
     if (n <= 0) return GoesOn(n);
     in_.append(buffer.data(), static_cast<size_t>(n));
   }
+  return true;
 }
 
-bool TlsConnection::Write() {
+bool TlsConnection::Flush() {
+  if (!greeted_) return !closing_;
   while (!out_.empty()) {
     const auto size = static_cast<int>(std::min<size_t>(out_.size(), 1U << 20));
     const int n = ::SSL_write(ssl_.get(), out_.data(), size);
@@ -37,17 +49,6 @@ bool TlsConnection::Write() {
     out_.erase(0, static_cast<size_t>(n));
   }
   return !closing_;
-}
-
-bool TlsConnection::Work() {
-  wants_to_write_ = false;
-  ::ERR_clear_error();
-  if (!greeted_) {
-    const int result = ::SSL_accept(ssl_.get());
-    if (result <= 0) return GoesOn(result);
-    greeted_ = true;
-  }
-  return Read() && Write();
 }
 
 }  // namespace vfio_agent

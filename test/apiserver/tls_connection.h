@@ -14,8 +14,9 @@ class TlsConnection {
  public:
   TlsConnection(Fd fd, SSL_CTX* context);
 
-  // Reads and writes what can be at once. False: the connection is over.
-  bool Work();
+  // What can be at once. False: the connection is over.
+  bool Receive();
+  bool Flush();
   int fd() const { return fd_.get(); }
   bool wants_to_write() const { return wants_to_write_; }
 
@@ -28,8 +29,7 @@ class TlsConnection {
  private:
   // False: over. Otherwise what OpenSSL waits for has been noted.
   bool GoesOn(int result);
-  bool Read();
-  bool Write();
+  bool Greet();
 
   Fd fd_;
   std::unique_ptr<SSL, void (*)(SSL*)> ssl_;

@@ -136,7 +136,7 @@ TEST_CASE("somebody who insists is told of, and costs ever fewer requests") {
     if (stand.ConditionField("status") == "True") {
       stand.server().Merge(kNodePath, ConditionPatch("False"));
     }
-    return stand.Notes().find("somebody else changes the condition") != std::string::npos;
+    return stand.Notes().find("somebody else changes this Node's condition") != std::string::npos;
   }));
 }
 
@@ -153,7 +153,7 @@ TEST_CASE("without a token, a server or a name there is no Cluster, and the reas
   const auto refusal = [](const ClusterOptions& options) {
     return Message(Cluster::Start(options, [] {}).status());
   };
-  const ScratchDir dir;
+  const AccountDir dir;
   ClusterOptions options = {
       .node_name = kNode, .server = "https://127.0.0.1:1", .token_file = dir.path() + "/token"};
   CHECK(refusal(options) == "no token of a service account: " + dir.path() + "/token");
@@ -176,6 +176,14 @@ TEST_CASE("what is queued is posted before the end, and the end comes in its tim
   const int wakes = stand.wakes();
   stand.server().Merge(kNodePath, LabelPatch("a", "b"));
   CHECK(stand.wakes() == wakes);
+}
+
+TEST_CASE("a wish of the last moment is written before the end") {
+  ClusterStand stand;
+  Cluster& cluster = stand.Start();
+  cluster.Want({.condition = Ready("Unknown")});
+  cluster.Shutdown(absl::Seconds(10));
+  CHECK(stand.ConditionField("status") == "Unknown");
 }
 
 }  // namespace vfio_agent

@@ -42,7 +42,7 @@ TEST_CASE("what is no https address of a server is refused") {
 }
 
 TEST_CASE("token and CA are read through links, without the newline at the token's end") {
-  const ScratchDir dir;
+  const AccountDir dir;
   Write(dir.path() + "/real", "ey.J-_9\n");
   Write(dir.path() + "/ca", kCa);
   REQUIRE(::symlink("real", (dir.path() + "/token").c_str()) == 0);
@@ -53,7 +53,7 @@ TEST_CASE("token and CA are read through links, without the newline at the token
 }
 
 TEST_CASE("what cannot be a token never becomes part of a request") {
-  const ScratchDir dir;
+  const AccountDir dir;
   const std::string token = dir.path() + "/token";
   const std::string ca = dir.path() + "/ca";
   Write(ca, kCa);

@@ -174,6 +174,17 @@ TEST_CASE("whoever changes his mind with every turn writes once a second") {
   CHECK(story.writer.due() == story.now + absl::Seconds(1));
 }
 
+TEST_CASE("last words need not wait for a second after those before them") {
+  Story story;
+  story.Shows({});
+  story.writer.Want({.condition = Ready("True", "1")});
+  REQUIRE(story.Next());
+  story.Answer({}, "False");
+  story.writer.Want({.condition = Ready("Unknown", "2")});
+  story.writer.Hurry();
+  CHECK(story.Next());
+}
+
 TEST_CASE("a watch that is behind the answer to our own write changes nothing") {
   Story story;
   story.Shows({});

@@ -10,13 +10,13 @@ namespace vfio_agent {
 
 using Json = nlohmann::json;
 
-ScratchDir::ScratchDir() {
+AccountDir::AccountDir() {
   char name[] = "/tmp/vfa-cluster-XXXXXX";
   if (::mkdtemp(name) == nullptr) ::abort();
   path_ = name;
 }
 
-ScratchDir::~ScratchDir() {
+AccountDir::~AccountDir() {
   std::error_code ignored;  // a test may have taken it away itself
   std::filesystem::remove_all(path_, ignored);
 }

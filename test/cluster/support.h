@@ -16,12 +16,12 @@
 namespace vfio_agent {
 
 // A directory below /tmp that goes away with the object.
-class ScratchDir {
+class AccountDir {
  public:
-  ScratchDir();
-  ~ScratchDir();
-  ScratchDir(const ScratchDir&) = delete;
-  ScratchDir& operator=(const ScratchDir&) = delete;
+  AccountDir();
+  ~AccountDir();
+  AccountDir(const AccountDir&) = delete;
+  AccountDir& operator=(const AccountDir&) = delete;
   const std::string& path() const { return path_; }
 
  private:
@@ -74,7 +74,7 @@ class ClusterStand {
   std::string Label(const std::string& key) const;
 
  private:
-  ScratchDir dir_;
+  AccountDir dir_;
   FakeApiServer server_;
   ClusterOptions options_;
   std::atomic<int> wakes_ = 0;

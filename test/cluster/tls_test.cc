@@ -18,6 +18,12 @@ bool Connects(ClusterStand& stand) {
   return stand.WaitFor([&] { return stand.cluster().Status().connected; });
 }
 
+// Until the last error has that word in it.
+bool Fails(ClusterStand& stand, const std::string& word) {
+  return stand.WaitFor(
+      [&] { return stand.cluster().Status().last_error.find(word) != std::string::npos; });
+}
+
 std::string ErrorOf(ClusterStand& stand) {
   CHECK(stand.WaitFor([&] { return !stand.cluster().Status().last_error.empty(); }));
   return stand.cluster().Status().last_error;
@@ -64,7 +70,7 @@ TEST_CASE("a server whose certificate another CA has signed is not talked to") {
   ClusterStand stand;
   stand.server().RotateCa();
   stand.Start();
-  CHECK(ErrorOf(stand).find("certificate") != std::string::npos);
+  CHECK(Fails(stand, "certificate"));
   CHECK(stand.server().Calls().empty());
   CHECK(stand.WaitFor([&] {
     return stand.Notes().find("the CA file does not vouch for this server") != std::string::npos;
@@ -80,14 +86,14 @@ TEST_CASE("a CA that was replaced is used for the next connection, and the old o
   CHECK(Connects(stand));
   stand.server().RotateCa();
   stand.server().CutConnections();
-  CHECK(ErrorOf(stand).find("certificate") != std::string::npos);
+  CHECK(Fails(stand, "certificate"));
   stand.server().WriteServiceAccount(stand.account());
   CHECK(Connects(stand));
 }
 
 TEST_CASE("a certificate that does not name the host is refused") {
   const FakeApiServer server;
-  const ScratchDir dir;
+  const AccountDir dir;
   server.WriteServiceAccount(dir.path());
   const std::string ca = ReadFile(dir.path() + "/ca.crt");
   CHECK(Ask(server.url() + "/api/v1/nodes", ca).code == 401);
@@ -113,10 +119,13 @@ TEST_CASE("proxies of the environment are not asked, and redirects not followed"
   ::setenv("https_proxy", "http://127.0.0.1:1", 1);
   ::setenv("ALL_PROXY", "socks5://127.0.0.1:1", 1);
   ClusterStand stand;
-  stand.server().Add({.path = "/api/v1/nodes", .code = 307});
+  stand.server().Add({.path = "/api/v1/nodes",
+                      .code = 307,
+                      .location = stand.server().url() + "/api/v1/elsewhere"});
   stand.Start();
   CHECK(Connects(stand));
   CHECK(stand.cluster().Status().requests.at({"list", "307"}) == 1);
+  CHECK(stand.server().Count("GET", "/api/v1/elsewhere") == 0);
   ::unsetenv("https_proxy");
   ::unsetenv("ALL_PROXY");
 }
@@ -149,7 +158,7 @@ TEST_CASE("a transport that is told to wait wakes up from another thread") {
 TEST_CASE("a request that was given up tells nothing, also from within another's callback") {
   FakeApiServer server;
   server.Add({.times = ApiFault::kAlways, .code = 200, .body = "{}"});
-  const ScratchDir dir;
+  const AccountDir dir;
   server.WriteServiceAccount(dir.path());
   const std::string ca = ReadFile(dir.path() + "/ca.crt");
   const std::unique_ptr<Transport> transport = *Transport::Open();

@@ -67,8 +67,13 @@ void Check(const std::string& text) {
   if (!config.ok()) return RequirePlace(config.status());
   Require(config->policy == again->policy && config->settings == again->settings,
           "the same text gives the same configuration");
-  Require(config->passthrough || config->policy.resources.empty(),
+  Require(config->in_force == Mode::kPassthrough || config->policy.resources.empty(),
           "nothing is offered to guests unless the mode is theirs");
+  Require(config->in_force == config->mode.mode, "a label decides only once it was read");
+  Require(config->mode.label.empty() == config->mode.values.empty(),
+          "a label has values that are modes");
+  Require(config->mode.settle >= absl::ZeroDuration() && config->mode.settle <= absl::Hours(1),
+          "a label settles in time");
   for (const ResourceRule& rule : config->policy.resources) CheckRule(rule);
   for (const MdevRule& rule : config->policy.mdev) {
     Require(!rule.parents.empty() && !rule.types.empty(), "mediated devices have parent and type");

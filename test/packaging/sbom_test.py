@@ -78,7 +78,7 @@ class Sbom(unittest.TestCase):
         needed = subprocess.run(["ldd", str(PROGRAM)], check=True, capture_output=True, text=True).stdout
         names = set(re.findall(r"^\s*(lib\S+) =>", needed, re.M))
         self.assertIn("libpci.so.3", names)
-        for name in ("libpci3", "libudev1", "libkmod2", "libcivetweb1", "libc6"):
+        for name in ("libpci3", "libudev1", "libkmod2", "libcivetweb1", "libcurl4", "libc6"):
             self.assertEqual(self.kind(name), {"DYNAMIC_LINK"}, name)
 
     def test_what_is_not_in_the_program_is_not_there(self):

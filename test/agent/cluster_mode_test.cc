@@ -1,0 +1,80 @@
+// The mode by the Node's label, from the API server to the devices and back.
+#include <csignal>
+
+#include "test/agent/cluster_node.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr absl::Duration kLong = absl::Seconds(60);
+constexpr char kUnit[] = "0000:1b:00.0";
+constexpr char kByLabel[] =
+    "mode: {fromNodeLabel: nvidia.com/gpu.workload.config, default: container, settle: 100ms}\n";
+
+struct LabelledNode {
+  LabelledNode() : kubelet(node.StartKubelet()) {}
+
+  void Label(const std::string& mode) {
+    cluster.api.Merge(kNodePath,
+                      {{"metadata", {{"labels", {{"nvidia.com/gpu.workload.config", mode}}}}}});
+  }
+  std::vector<std::string> Arguments() const {
+    return cluster.Arguments(node, {"--config", node.dir().Write("config.yaml", kByLabel)});
+  }
+  bool IsWith(const std::string& driver) const {
+    return Eventually([&] { return node.DriverOf(kUnit) == driver; }, kLong);
+  }
+
+  Node node{"hgx-8gpu"};
+  Cluster7 cluster;
+  std::unique_ptr<FakeKubelet> kubelet;
+};
+
+TEST_CASE(
+    "a Node that is labelled for guests gives its devices to them, and takes them back when "
+    "it is labelled for containers",
+    "[cluster][mode][grpc]") {
+  LabelledNode labelled;
+  const Cluster7& cluster = labelled.cluster;
+  labelled.Label("vm-passthrough");
+  const Daemon daemon(labelled.Arguments());
+  REQUIRE(labelled.IsWith("vfio-pci"));
+  REQUIRE(cluster.WaitForCondition("True", "Serving"));
+  CHECK(Eventually([&] { return cluster.Label("vfio-agent/mode.state") == "ready"; }, kLong));
+  labelled.Label("container");
+  REQUIRE(labelled.IsWith("nvidia"));
+  CHECK(cluster.WaitForCondition("False", "ModeContainer"));
+  CHECK(Eventually([&] { return cluster.Label("vfio-agent/mode") == "container"; }, kLong));
+  CHECK(Eventually([&] { return !cluster.Events("ModeReady").empty(); }, kLong));
+}
+
+TEST_CASE("while the API server is away the mode stays as the label last was",
+          "[cluster][mode][grpc]") {
+  LabelledNode labelled;
+  labelled.Label("vm-passthrough");
+  const Daemon daemon(labelled.Arguments());
+  REQUIRE(labelled.cluster.WaitForCondition("True", "Serving"));
+  labelled.cluster.api.Down();
+  labelled.Label("container");
+  daemon.Signal(SIGHUP);  // one more picture for certain
+  REQUIRE_FALSE(daemon.WaitForLine({"event=config_reloaded"}, kLong).empty());
+  CHECK(labelled.node.DriverOf(kUnit) == "vfio-pci");
+  CHECK(labelled.kubelet->WaitHealthy(kH100, 8, kLong));
+  labelled.cluster.api.Up();
+  CHECK(labelled.IsWith("nvidia"));
+}
+
+TEST_CASE("a label that names no mode is the configured default, and an Event",
+          "[cluster][mode][grpc]") {
+  LabelledNode labelled;
+  labelled.Label("vm-pasthrough");
+  const Daemon daemon(labelled.Arguments());
+  CHECK(labelled.cluster.WaitForCondition("False", "ModeContainer"));
+  REQUIRE(Eventually([&] { return !labelled.cluster.Events("ModeInvalid").empty(); }, kLong));
+  CHECK_THAT(labelled.cluster.Events("ModeInvalid")[0].at("note").get<std::string>(),
+             Catch::Contains("value vm-pasthrough") && Catch::Contains("Remedy: "));
+  CHECK(labelled.node.DriverOf(kUnit) == "nvidia");
+}
+
+}  // namespace
+}  // namespace vfio_agent
