@@ -25,11 +25,12 @@ inline constexpr std::array<ExampleRow, 2> kReleaseExamples = {{
     {"vfio-agent release", "give back all that this agent has taken"},
     {"vfio-agent release 1b:00.0", "the group of one device, whoever bound it"},
 }};
-inline constexpr std::array<ExampleRow, 4> kListExamples = {{
+inline constexpr std::array<ExampleRow, 5> kListExamples = {{
     {"vfio-agent list --all", "every function, by group; those without one last"},
     {"vfio-agent list resources --watch", "while a VM starts"},
     {"vfio-agent list resources", "the units, and which pods have them"},
     {"vfio-agent list groups -o json", "for jq"},
+    {"vfio-agent list slices -o yaml", "the ResourceSlices of what is served by DRA"},
 }};
 inline constexpr std::array<ExampleRow, 2> kExplainExamples = {{
     {"vfio-agent explain 1b:00.0", "why that card can or cannot be given away"},

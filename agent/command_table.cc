@@ -109,12 +109,15 @@ constexpr std::array<Command, 18> kCommands = {{
      .exit_codes = "0123",
      .with_session = ReleaseCommand},
     {.name = "list",
-     .summary = "tables of devices, groups or resources",
+     .summary = "tables of devices, groups, resources or slices",
      .manual =
          "Without -o wide, lines fit the terminal, 100 columns at most, and the bridges of a "
          "group are one line; --all and -o wide have one for each. With --watch a terminal is "
-         "drawn anew; elsewhere the lines that are gone (-) and new (+) follow.",
-     .argument = {.kind = "devices|groups|resources", .most = 1, .help = "what to list [devices]"},
+         "drawn anew; elsewhere the lines that are gone (-) and new (+) follow. slices: what "
+         "the API server is told of resources with `serve: dra` when all is bound.",
+     .argument = {.kind = "devices|groups|resources|slices",
+                  .most = 1,
+                  .help = "what to list [devices]"},
      .options = kListOptions,
      .examples = kListExamples,
      .with_session = ListCommand},

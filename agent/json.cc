@@ -77,6 +77,7 @@ Json ResourceToJson(const Resource& resource) {
                {"vendor", Hex4(resource.vendor)},
                {"device", Hex4(resource.device)},
                {"units", units}};
+  if (resource.serve == Serve::kDra) json["serve"] = Text(Name(resource.serve));
   if (!resource.partitions.empty()) json["partitions"] = resource.partitions;
   if (!resource.partitions_fault.empty()) json["partitions_fault"] = resource.partitions_fault;
   return json;

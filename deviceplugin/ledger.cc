@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "iommu/code.h"
 #include "sysfs/clock.h"
+#include "sysfs/status.h"
 
 namespace vfio_agent {
 namespace {
@@ -70,6 +71,7 @@ std::string Difference(const Answer& then, const OfferedUnit& now) {
 std::vector<Offer> OffersOfPods(const PodClaims& claims, const Answers& answers) {
   std::map<std::string, Offer> offers;
   for (const PodClaim& claim : claims.list) {
+    if (IsResourceClaim(claim)) continue;  // was never on a list of the kubelet's
     const auto answer = answers.find(claim.unit);
     if (answer == answers.end() || answer->second.resource != claim.resource) continue;
     Offer& offer = offers[claim.resource];
@@ -97,10 +99,53 @@ Parts PartsOf(const Answers& answers) {
   return parts;
 }
 
+void Ledger::Answered(const std::string& resource, const OfferedUnit& unit) {
+  const Answer answer = MakeAnswer(resource, unit);
+  Answer& last = answers_[unit.id];
+  if (last == answer) return;
+  last = answer;
+  ++version_;
+}
+
+absl::Status Ledger::CheckUnclaimed(const UnitsByGroup& wanted) const {
+  for (const auto& [group, ids] : wanted) {
+    const auto claim = claims_.find(group);
+    if (claim == claims_.end()) continue;
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "%s: IOMMU group %d went to the ResourceClaim with uid %s, so %s cannot be given: a group "
+        "has one owner",
+        CodeName(Code::kGroupSplit), group, claim->second, ids.front()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Ledger::Hold(const std::string& claim, const std::vector<Held>& units) {
+  const MutexLock lock(mutex_);
+  UnitsByGroup groups;
+  for (const Held& held : units) groups.merge(ByGroup({held.unit}));
+  for (const auto& [group, ids] : groups) {
+    if (const auto out = grants_.find(group); out != grants_.end()) {
+      return Split(group, out->second.front().unit, ids.front());
+    }
+    const auto owner = claims_.find(group);
+    if (owner == claims_.end() || owner->second == claim) continue;
+    RETURN_IF_ERROR(CheckUnclaimed({{group, ids}}));
+  }
+  for (const auto& entry : groups) claims_[entry.first] = claim;
+  for (const Held& held : units) Answered(held.resource, *held.unit);
+  return absl::OkStatus();
+}
+
+void Ledger::LetGo(const std::string& claim) {
+  const MutexLock lock(mutex_);
+  std::erase_if(claims_, [&claim](const auto& entry) { return entry.second == claim; });
+}
+
 absl::Status Ledger::Take(const std::string& resource, const std::vector<Units>& containers) {
   const MutexLock lock(mutex_);
   UnitsByGroup called;  // by the containers of this call that were looked at already
   for (const Units& units : containers) {
+    RETURN_IF_ERROR(CheckUnclaimed(ByGroup(units)));
     for (const auto& [group, ids] : ByGroup(units)) {
       if (const auto other = called.find(group); other != called.end()) {
         return Split(group, other->second.front(), ids.front());
@@ -120,11 +165,7 @@ absl::Status Ledger::Take(const std::string& resource, const std::vector<Units>&
         grants_[group].push_back(
             {.resource = resource, .unit = unit->id, .group = group, .turn = turn_, .at = now});
       }
-      const Answer answer = MakeAnswer(resource, *unit);
-      Answer& last = answers_[unit->id];
-      if (last == answer) continue;
-      last = answer;
-      ++version_;
+      Answered(resource, *unit);
     }
   }
   return absl::OkStatus();
@@ -139,6 +180,7 @@ void Ledger::GiveBack(const std::vector<Units>& containers) {
 
 absl::Status Ledger::Start(const std::string& resource, const Units& units) {
   const MutexLock lock(mutex_);
+  RETURN_IF_ERROR(CheckUnclaimed(ByGroup(units)));
   for (const auto& [group, ids] : ByGroup(units)) {
     const auto out = grants_.find(group);
     if (out == grants_.end() || AnyOf(ids, out->second)) continue;

@@ -60,6 +60,17 @@ class Ledger {
   absl::Status Start(const std::string& resource, const std::vector<const OfferedUnit*>& units)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  struct Held {
+    std::string resource;
+    const OfferedUnit* unit = nullptr;
+  };
+  // The ResourceClaim of this uid has these units, and their groups whole, until LetGo(). As of
+  // Take(), where a unit of one of the groups is out, or another claim has one; nothing is held
+  // then.
+  absl::Status Hold(const std::string& claim, const std::vector<Held>& units)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void LetGo(const std::string& claim) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // OK where what the last answer about `unit` named is still the unit's, and where there was
   // none. Otherwise FailedPrecondition, with the difference.
   absl::Status CheckUnchanged(const OfferedUnit& unit) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -73,10 +84,19 @@ class Ledger {
   uint64_t version() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // OK where no claim has one of the groups.
+  absl::Status CheckUnclaimed(const std::map<int, std::vector<std::string>>& wanted) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // What the answer about the unit names from now on.
+  void Answered(const std::string& resource, const OfferedUnit& unit)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   mutable Mutex mutex_;
   uint64_t turn_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<int, std::vector<Grant>> grants_ ABSL_GUARDED_BY(mutex_);  // by group
+  std::map<int, std::string> claims_ ABSL_GUARDED_BY(mutex_);         // uid of who has it, by group
   Answers answers_ ABSL_GUARDED_BY(mutex_);
 };
 

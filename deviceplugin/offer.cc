@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "absl/strings/str_format.h"
+#include "iommu/code.h"
 #include "iommu/condition.h"
 #include "iommu/planning.h"
 
@@ -92,12 +93,14 @@ class OfferMaker {
   std::vector<Offer> Make(const Plan& plan) {
     std::vector<Offer> offers;
     for (const Resource& resource : plan.resources) {
+      if (resource.serve != options_.serve) continue;
       offers.push_back({.resource = resource.name,
                         .numa = resource.numa,
                         .cdi_names = options_.cdi_names,
                         .partitions = resource.partitions,
                         .only_partitions = resource.only_partitions,
-                        .partitions_fault = resource.partitions_fault});
+                        .partitions_fault = resource.partitions_fault,
+                        .serve = resource.serve});
       planned_.emplace(resource.name, &resource);
       std::ranges::copy_if(
           plan.egm, std::back_inserter(offers.back().egm),
@@ -115,6 +118,16 @@ class OfferMaker {
   }
 
  private:
+  // Who came the other way, from before `serve` was changed; empty for nobody. Whom we serve now
+  // does not know of them.
+  std::string HeldOtherwise(const Unit& unit) const {
+    for (const PodClaim& pod : unit.pods) {
+      if (IsResourceClaim(pod) == (options_.serve == Serve::kDra)) continue;
+      return absl::StrFormat("%s: %s has it", CodeName(Code::kHeld), Spell(pod));
+    }
+    return "";
+  }
+
   OfferedUnit MakeUnit(const Unit& unit) const {
     OfferedUnit offered{.id = unit.id,
                         .group = *unit.group,
@@ -122,6 +135,10 @@ class OfferMaker {
                         .healthy = IsHealthy(unit.state),
                         .groups = unit.groups};
     if (!offered.healthy) offered.reason = unit.reason;
+    if (const std::string other = HeldOtherwise(unit); offered.healthy && !other.empty()) {
+      offered.healthy = false;
+      offered.reason = other;
+    }
     for (const PodClaim& pod : unit.pods) {
       offered.holder += (offered.holder.empty() ? "" : ", ") + Spell(pod);
     }

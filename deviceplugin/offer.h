@@ -48,16 +48,19 @@ struct Offer {
   bool only_partitions = false;
   std::string partitions_fault;
   std::vector<EgmShare> egm;  // those of the plan that containers with units of this can have
+  Serve serve = Serve::kDevicePlugin;
   bool operator==(const Offer&) const = default;
 };
 
 struct OfferOptions {
-  bool iommufd = false;    // /dev/iommu with what has a cdev
-  bool cdi_names = false;  // as Offer::cdi_names
+  Serve serve = Serve::kDevicePlugin;  // the resources that are served so, and no others
+  bool iommufd = false;                // /dev/iommu with what has a cdev
+  bool cdi_names = false;              // as Offer::cdi_names
 };
 
-// The offers of a plan. Units that are ready or held are healthy. One that waits to be bound is
-// not offered at all.
+// The offers of a plan. Units that are ready or held are healthy, but for those that somebody holds
+// who came the other way: a ResourceClaim, or a pod of the device plugin. One that waits to be
+// bound is not offered at all.
 //
 // One that `before` offered and that the plan has not, or not any more in this state or under this
 // resource, stays in the list as unhealthy, since the kubelet may have allocated it (contract rule

@@ -6,8 +6,15 @@
 
 namespace vfio_agent {
 
+RegistryService::RegistryService(PluginIdentity identity, Told told)
+    : identity_(std::move(identity)), told_(std::move(told)) {}
+
 RegistryService::RegistryService(std::string resource, std::string endpoint, Told told)
-    : resource_(std::move(resource)), endpoint_(std::move(endpoint)), told_(std::move(told)) {}
+    : RegistryService({.type = "DevicePlugin",
+                       .name = std::move(resource),
+                       .endpoint = std::move(endpoint),
+                       .versions = {"v1beta1"}},
+                      std::move(told)) {}
 
 void RegistryService::Serve(const QueueLease& queue) {
   using pluginregistration::InfoRequest;
@@ -16,10 +23,10 @@ void RegistryService::Serve(const QueueLease& queue) {
   using pluginregistration::RegistrationStatusResponse;
   UnaryCall<Rpc, InfoRequest, PluginInfo>::Await(
       {rpc_, queue, &Rpc::RequestGetInfo, [this](const InfoRequest&, PluginInfo& info) {
-         info.set_type("DevicePlugin");
-         info.set_name(resource_);
-         info.set_endpoint(endpoint_);
-         info.add_supported_versions("v1beta1");
+         info.set_type(identity_.type);
+         info.set_name(identity_.name);
+         info.set_endpoint(identity_.endpoint);
+         for (const std::string& version : identity_.versions) info.add_supported_versions(version);
          return grpc::Status::OK;
        }});
   UnaryCall<Rpc, RegistrationStatus, RegistrationStatusResponse>::Await(

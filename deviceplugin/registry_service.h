@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "deviceplugin/completion.h"
@@ -11,14 +12,24 @@
 
 namespace vfio_agent {
 
-// Runs beside a DevicePluginService on the same server. The kubelet gives GetInfo one second:
+// Who a plugin says that it is.
+struct PluginIdentity {
+  std::string type;      // "DevicePlugin" or "DRAPlugin"
+  std::string name;      // the resource, or the driver
+  std::string endpoint;  // the full path of the socket with its services
+  std::vector<std::string> versions;
+};
+
+// Runs beside a plugin's own services on the same server. The kubelet gives GetInfo one second:
 // nothing here waits.
 class RegistryService {
  public:
   // What the kubelet made of us: OK, or Unknown with its words.
   using Told = std::function<void(absl::Status)>;
 
-  // `endpoint`: the full path of the socket. `told` is called on the server's thread.
+  // `told` is called on the server's thread.
+  RegistryService(PluginIdentity identity, Told told);
+  // Of a device plugin.
   RegistryService(std::string resource, std::string endpoint, Told told);
 
   RegistryService(const RegistryService&) = delete;
@@ -33,8 +44,7 @@ class RegistryService {
  private:
   using Rpc = pluginregistration::Registration::AsyncService;
 
-  const std::string resource_;
-  const std::string endpoint_;
+  const PluginIdentity identity_;
   const Told told_;
   Rpc rpc_;
 };

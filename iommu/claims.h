@@ -13,7 +13,8 @@
 
 namespace vfio_agent {
 
-// One device id of one container.
+// One device id of one container; or of a ResourceClaim, where `container` is empty and `pod` is
+// the claim's name.
 struct PodClaim {
   std::string pod_namespace;
   std::string pod;
@@ -22,6 +23,8 @@ struct PodClaim {
   std::string unit;      // the device id: an address or a uuid, as the kernel spells it
   auto operator<=>(const PodClaim&) const = default;
 };
+
+inline bool IsResourceClaim(const PodClaim& claim) { return claim.container.empty(); }
 
 struct PodClaims {
   // False where there is a kubelet that does not answer: then any unit may be claimed. A node

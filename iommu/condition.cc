@@ -209,6 +209,9 @@ std::string WhatFailedFatally(const PciDevice& device, const Context& context) {
 }
 
 std::string Spell(const PodClaim& claim) {
+  if (IsResourceClaim(claim)) {
+    return absl::StrFormat("ResourceClaim %s/%s", claim.pod_namespace, claim.pod);
+  }
   return absl::StrFormat("pod %s/%s (container %s)", claim.pod_namespace, claim.pod,
                          claim.container);
 }

@@ -63,7 +63,7 @@ Condition ConditionOfLone(const std::string& unit, int group, const std::string&
 // The fatal PCIe errors of `device` since it was looked at first, in a sentence; else empty.
 std::string WhatFailedFatally(const PciDevice& device, const Context& context);
 
-// "pod team/vm (container compute)".
+// "pod team/vm (container compute)", "ResourceClaim team/vm-gpu".
 std::string Spell(const PodClaim& claim);
 
 }  // namespace vfio_agent

@@ -211,6 +211,8 @@ std::string_view Name(IommuState state) {
   return "";
 }
 
+std::string_view Name(Serve serve) { return serve == Serve::kDra ? "dra" : "device-plugin"; }
+
 std::string_view Name(IommuKind kind) {
   switch (kind) {
     case IommuKind::kIntel:

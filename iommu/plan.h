@@ -103,6 +103,7 @@ struct Resource {
   std::vector<std::vector<std::string>> partitions;
   bool only_partitions = false;  // a single unit, too, only where it is one of the sets
   std::string partitions_fault;  // why the table does not fit the units; then there are no sets
+  Serve serve = Serve::kDevicePlugin;
   bool operator==(const Resource&) const = default;
 };
 
@@ -172,5 +173,6 @@ std::string_view Name(MemberAction action);
 std::string_view Name(UnitState state);
 std::string_view Name(IommuState state);
 std::string_view Name(IommuKind kind);
+std::string_view Name(Serve serve);
 
 }  // namespace vfio_agent

@@ -13,6 +13,8 @@ namespace vfio_agent {
 
 enum class Companions { kSameSlot, kNone, kListed };
 enum class SharedGroup { kMembers, kUnit };
+// How a resource's units are given away: never in both ways at once.
+enum class Serve { kDevicePlugin, kDra };
 
 // VFs instead of whole devices: the entry's selectors name physical functions, and their virtual
 // functions are the units.
@@ -55,6 +57,7 @@ struct ResourceRule {
   // The sets in which several units may be given to one container; each item is an address, or
   // the number of a unit in the order of their addresses. Empty: any.
   std::vector<std::vector<std::string>> partitions;
+  Serve serve = Serve::kDevicePlugin;
   bool operator==(const ResourceRule&) const = default;
 };
 

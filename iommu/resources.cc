@@ -80,6 +80,14 @@ Owners OwnersOf(const std::vector<Draft>& drafts) {
 // A pod that asks for one kind must not be given the other.
 void RefuseOtherKind(Draft& draft, const ResourceRule& owner, const PciDevice& device) {
   if (draft.rule == &owner) return;
+  if (draft.rule->serve != owner.serve) {
+    return Refuse(draft, Code::kNameCollision, &device,
+                  absl::StrFormat("the device would be in the resource '%s', which another entry "
+                                  "has with `serve: %s`",
+                                  draft.plan.resource, Name(owner.serve)),
+                  "give one of the two entries another `name` or a `suffix`, or both the same "
+                  "`serve`");
+  }
   if (!draft.rule->bundle.empty()) {
     return Refuse(draft, Code::kNameCollision, &device,
                   absl::StrFormat("the bundle would be the resource '%s', which another entry has",
@@ -164,6 +172,7 @@ std::vector<Resource> MakeResources(const std::vector<Draft>& drafts, const Cont
   for (auto& entry : resources) {
     std::ranges::sort(entry.second.units, {}, &Unit::primary);
     ResolvePartitions(*owners.at(entry.first), entry.second);
+    entry.second.serve = owners.at(entry.first)->serve;
     list.push_back(std::move(entry.second));
   }
   return list;

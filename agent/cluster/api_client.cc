@@ -90,4 +90,9 @@ void ApiClient::Merge(const std::string& path, const ApiJson& patch, OnDone done
        std::move(done));
 }
 
+void ApiClient::Delete(const std::string& path, OnDone done) {
+  Send({.verb = "delete", .method = "DELETE", .path = path, .limit = options_.answer},
+       std::move(done));
+}
+
 }  // namespace vfio_agent

@@ -49,6 +49,7 @@ class ApiClient {
   void Apply(const std::string& path, const ApiJson& object, OnDone done);
   // A merge patch: what is null in it is removed.
   void Merge(const std::string& path, const ApiJson& patch, OnDone done);
+  void Delete(const std::string& path, OnDone done);
   void Cancel(uint64_t id) { transport_.Cancel(id); }
 
   // Requests that have ended, by verb and result (ClusterStatus).

@@ -52,7 +52,8 @@ Json RuleToJson(const ResourceRule& rule) {
                {"preset", rule.preset},
                {"suffix", rule.suffix},
                {"noiommu", rule.noiommu},
-               {"partitions", rule.partitions}};
+               {"partitions", rule.partitions},
+               {"serve", std::string(Name(rule.serve))}};
   if (rule.sriov) {
     json["sriov"] = Json::object();
     if (rule.sriov->vfs) json["sriov"]["vfs"] = *rule.sriov->vfs;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/commands.h"
+#include "agent/dra/foretell.h"
 #include "agent/exit_code.h"
 #include "agent/json.h"
 #include "agent/listing/tables.h"
@@ -50,15 +51,22 @@ std::string Text(const Picture& picture, const std::string& what, const Invocati
       .paint = UsesColour(invocation.colour, STDOUT_FILENO) ? StateStyle : nullptr};
   if (what == "devices") return FormatTable(DeviceRows(picture, wish), style);
   if (what == "groups") return FormatTable(GroupRows(picture, wish), style);
+  if (what == "slices") return FormatTable(DraDeviceRows(ForetellDraDevices(picture)), style);
   return FormatTable(ResourceRows(picture, wish), style);
 }
 
-std::string Answer(const Picture& picture, const Invocation& invocation) {
+Json Document(const Picture& picture, const std::string& what, const Session& session) {
+  const bool all = session.invocation().all;
+  if (what == "devices") return DevicesJson(picture, all);
+  if (what != "slices") return PartJson(picture, what, all);
+  return SlicesDocument(PoolOf(session.settings()), ForetellDraDevices(picture));
+}
+
+std::string Answer(const Picture& picture, const Session& session) {
+  const Invocation& invocation = session.invocation();
   const std::string what = invocation.arguments.empty() ? "devices" : invocation.arguments.front();
   if (!IsDocument(invocation.output)) return Text(picture, what, invocation);
-  return DocumentText(what == "devices" ? DevicesJson(picture, invocation.all)
-                                        : PartJson(picture, what, invocation.all),
-                      invocation.output);
+  return DocumentText(Document(picture, what, session), invocation.output);
 }
 
 void PrintHint(const Picture& picture, const Invocation& invocation) {
@@ -85,7 +93,7 @@ int WatchList(Session& session) {
                          std::vector<std::string> notes;  // a list without --watch tells
                          const absl::StatusOr<Picture> picture = session.Take(notes);
                          if (!picture.ok()) return ForTerminal(Message(picture.status()) + "\n");
-                         return Answer(*picture, session.invocation());
+                         return Answer(*picture, session);
                        }});
 }
 
@@ -96,7 +104,7 @@ int ListCommand(Session& session) {
   if (invocation.watch) return WatchList(session);
   const std::unique_ptr<Picture> picture = TakeOrPrint(session);
   if (picture == nullptr) return kExitFailed;
-  std::cout << Answer(*picture, invocation);
+  std::cout << Answer(*picture, session);
   if (!IsDocument(invocation.output)) PrintHint(*picture, invocation);
   return kExitDone;
 }

@@ -68,6 +68,17 @@ std::string HeadText(const Plan& plan) {
   return text;
 }
 
+// How those are given away that are not the device plugin's.
+std::string ServeText(const Plan& plan) {
+  std::string text;
+  for (const Resource& resource : plan.resources) {
+    if (resource.serve != Serve::kDra) continue;
+    text += absl::StrFormat("\n# %s: by claims (serve: dra), no resource of the device plugin\n",
+                            resource.name);
+  }
+  return text;
+}
+
 // A shell script that does by hand what `bind` would do; all that is no command is a comment.
 std::string PlanText(const Plan& plan, bool all) {
   std::string text = HeadText(plan);
@@ -82,7 +93,7 @@ std::string PlanText(const Plan& plan, bool all) {
     text += GroupText(group);
     for (const Refusal& refusal : group.refusals) text += RefusalText(refusal, "#   ");
   }
-  text += BundlesText(plan);
+  text += BundlesText(plan) + ServeText(plan);
   if (!plan.egm.empty()) text += "\n";
   for (const EgmShare& share : plan.egm) text += absl::StrFormat("# %s\n", Spell(share));
   if (!plan.warnings.empty()) text += "\n# warnings\n";

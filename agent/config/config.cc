@@ -74,6 +74,7 @@ absl::Status ReadRoot(const YamlValue& root, Config& config) {
                         Section("kubelet", config),
                         Section("cdi", config),
                         Section("nfd", config),
+                        Section("dra", config),
                         Section("metrics", config),
                         Section("log", config),
                         SettingKey("stateDir", "stateDir", config),

@@ -108,6 +108,15 @@ absl::Status ReadCompanions(const YamlValue& value, ResourceRule& rule) {
   return absl::OkStatus();
 }
 
+absl::Status ReadServe(const YamlValue& value, ResourceRule& rule) {
+  ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
+  if (text != "device-plugin" && text != "dra") {
+    return YamlError(value, absl::StrFormat("'%s': want device-plugin or dra", text));
+  }
+  rule.serve = text == "dra" ? Serve::kDra : Serve::kDevicePlugin;
+  return absl::OkStatus();
+}
+
 absl::Status ReadSharedGroup(const YamlValue& value, ResourceRule& rule) {
   ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
   if (text != "members" && text != "unit") {
@@ -190,6 +199,7 @@ absl::StatusOr<ResourceRule> ReadRule(const YamlValue& value, const Policy& poli
        {"numa", [&](const YamlValue& v) { return ReadNuma(v, rule); }},
        {"preset", [](const YamlValue&) { return absl::OkStatus(); }},  // applied above
        {"suffix", [&](const YamlValue& v) { return ReadSuffix(v, rule); }},
+       {"serve", [&](const YamlValue& v) { return ReadServe(v, rule); }},
        {"noiommu", [&](const YamlValue& v) { return ReadNoiommu(v, rule); }}}));
   if (rule.select.empty()) return YamlError(value, "a resource needs select: or preset:");
   RETURN_IF_ERROR(CheckBundle(value, policy, rule));

@@ -87,6 +87,21 @@ absl::Status SetPathOrNone(Settings& settings, const std::string& value) {
                                                : Want(value, "an absolute path, or nothing");
 }
 
+// A DNS subdomain of at most 63 bytes that begins with a letter, as a vendor of CDI must.
+absl::Status SetDraDriver(Settings& settings, const std::string& value) {
+  settings.dra_driver = value;
+  bool good = !value.empty() && value.size() <= 63 && absl::ascii_islower(value.front());
+  char before = '.';
+  for (const char c : value) {
+    const bool alnum = absl::ascii_islower(c) || absl::ascii_isdigit(c);
+    const bool joins = (c == '-' && before != '.') || (c == '.' && before != '.' && before != '-');
+    good = good && (alnum || joins);
+    before = c;
+  }
+  if (good && before != '-' && before != '.') return absl::OkStatus();
+  return Want(value, "a DNS name of at most 63 lower-case letters, digits, '-' and '.'");
+}
+
 absl::Status SetListen(Settings& settings, const std::string& value) {
   settings.metrics_listen = value;
   return CheckListen(value);
@@ -110,7 +125,7 @@ absl::Status SetNodeName(Settings& settings, const std::string& value) {
                                             : Want(value, "a node's name as Kubernetes has it");
 }
 
-constexpr std::array<SettingRow, 24> kRows = {{
+constexpr std::array<SettingRow, 25> kRows = {{
     {"device-plugin-dir", "kubelet.devicePluginDir", kDefaultDevicePluginDir,
      "the kubelet's device-plugin directory", SetPath<&Settings::device_plugin_dir>, "DIR", true},
     {"kubelet-root-dir", "kubelet.rootDir", kDefaultKubeletRootDir,
@@ -170,6 +185,8 @@ constexpr std::array<SettingRow, 24> kRows = {{
     {"api-labels", "api.labels", "true",
      "keep the Node's labels vfio-agent/..., where nfd.dir does not have NFD do it",
      SetFlag<&Settings::api_labels>, "true|false"},
+    {"dra-driver", "dra.driverName", "vfio-agent",
+     "name of the DRA driver that serves resources with `serve: dra`", SetDraDriver, "NAME", true},
 }};
 
 }  // namespace

@@ -51,6 +51,7 @@ struct Settings {
   bool api_events = true;     // post Kubernetes Events
   bool api_condition = true;  // keep the Node's condition PassthroughReady
   bool api_labels = true;     // keep the Node's labels vfio-agent/…, unless NFD does by nfd_dir
+  std::string dra_driver;     // the DRA driver's name: a DNS subdomain
 };
 
 // A DNS subdomain, as the names of Nodes are.

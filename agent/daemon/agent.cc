@@ -74,6 +74,7 @@ absl::Status Agent::Open() {
                                                  .tree = &session_.tree(),
                                                  .ledger = ledger_.get()},
                                 [this] { loop_.Wake(); });
+  dra_.Open(ledger_.get(), [this] { loop_.Wake(); });
   outlets_.Open(session_.settings());
   OpenCluster();
   loop_.Watch(jobs_.fd(), [] {});  // Turn() polls the jobs
@@ -121,6 +122,7 @@ int Agent::Run() {
 
 void Agent::End() {
   const bool released = session_.settings().on_exit == OnExit::kRelease && exit_code_ == kExitDone;
+  dra_.Shutdown(kShutdown);
   plugins_->Shutdown(kShutdown);
   cluster_.End(session_.settings(), released, kLastWords);
   session_.Remember(ledger_->Grants(), PartsOf(ledger_->answers()));
@@ -145,7 +147,7 @@ void Agent::OnSignal() {
 absl::Time Agent::Deadline() const {
   const absl::Time next = std::min({jobs_.NextDeadline(), plugins_->NextDeadline(),
                                     pictures_.Next(session_.settings().resync), config_watch_.due(),
-                                    lines_.due(), cluster_.due()});
+                                    lines_.due(), cluster_.due(), dra_.due()});
   // A new picture will tell anew what is to be tried again.
   return pictures_.asked() ? next
                            : std::min({next, NextRetry(), look_again_, tenants_.due(), nfd_.due(),
@@ -167,6 +169,7 @@ void Agent::Turn() {
   KeepMode(now);
   StartJobs(now);
   StepPlugins(now);
+  StepDra(now);
   KeepAnswers(now);
   Tell();
 }

@@ -12,6 +12,7 @@
 #include "agent/daemon/answers.h"
 #include "agent/daemon/cluster_teller.h"
 #include "agent/daemon/daemon_lock.h"
+#include "agent/daemon/dra_room.h"
 #include "agent/daemon/log_limit.h"
 #include "agent/daemon/loop.h"
 #include "agent/daemon/outlets.h"
@@ -88,6 +89,7 @@ class Agent {
   void OnJobEvent(const JobEvent& event, absl::Time now);
   void FinishJobs();
   void StepPlugins(absl::Time now);
+  void StepDra(absl::Time now);
 
   // How soon is looked again at what did not answer; then ever later.
   static constexpr absl::Duration kFirstLook = absl::Seconds(1);
@@ -105,6 +107,7 @@ class Agent {
   std::unique_ptr<Ledger> ledger_;
   uint64_t answers_kept_ = 0;  // the ledger's version that is on disk
   std::unique_ptr<Plugins> plugins_;
+  DraRoom dra_;  // after the plugins, which keep gRPC quiet
   StatusBook book_;
   Outlets outlets_;  // after the plugins, which keep gRPC quiet
   CdiFiles cdi_;

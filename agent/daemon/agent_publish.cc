@@ -20,9 +20,13 @@ void Agent::Tell() {
   SayNotes();
   book_.ApiStands(cluster_.Status());
   for (const Event& event : lines_.Due(MonotonicNow())) Log(event);
+  std::vector<PluginStatus> plugins = plugins_->Status();
+  const std::vector<PluginStatus> dra = dra_.Status();
+  plugins.insert(plugins.end(), dra.begin(), dra.end());
   book_.Turned({.kubelet = plugins_->kubelet_up(),
-                .all_registered = plugins_->AllRegistered(),
-                .plugins = plugins_->Status(),
+                .all_registered = plugins_->AllRegistered() &&
+                                  std::ranges::count(dra, false, &PluginStatus::registered) == 0,
+                .plugins = std::move(plugins),
                 .underway = jobs_.Underway(),
                 .limit = LoopLimit(session_.settings().resync)},
                MonotonicNow());
@@ -42,11 +46,14 @@ void Agent::Publish(const Picture& picture, const std::vector<std::string>& note
   offers_ = std::move(offers);
   WriteCdi(offers_);
   plugins_->Set(offers_);
+  for (const Event& event : dra_.Publish(session_, picture, offers_, MonotonicNow())) Say(event);
   const NfdLabels labels = MakeNfdLabels(picture.plan.iommu, offers_, ModeLabels(mode_.Status()));
   labels_ = labels.text;
   TellNfd(settings.nfd_dir, labels);
   retries_.See(picture.plan, work_);
-  book_.Pictured(picture, offers_);
+  std::vector<Offer> all = offers_;
+  std::ranges::copy(dra_.offers(), std::back_inserter(all));
+  book_.Pictured(picture, all);
   LookAgain(picture);
   // A picture is made of many small pieces: give them back.
   ::malloc_trim(0);
@@ -65,6 +72,14 @@ void Agent::TellNfd(const std::string& dir, const NfdLabels& labels) {
        nfd_.Update(dir, labels, validity, {.steady = MonotonicNow(), .wall = absl::Now()})) {
     Say(NfdFailed(problem));
   }
+}
+
+void Agent::StepDra(absl::Time now) {
+  DraRoom::News news = dra_.Step(now);
+  for (Event& event : news.events) Say(std::move(event));
+  if (!news.claims_changed) return;
+  tenants_.Ask(now);
+  Ask("claim");
 }
 
 // Where another process is at work, or something did not say who uses what, no event will tell

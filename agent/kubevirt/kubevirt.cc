@@ -142,6 +142,8 @@ Served FindServed(const Plan& plan, const NodeFacts& facts,
                   const std::vector<const GroupPlan*>& chosen) {
   Served served;
   for (const Resource& resource : plan.resources) {
+    // Machines ask for those by claims; to KubeVirt they are no resources.
+    if (resource.serve == Serve::kDra) continue;
     ServedResource found{.name = resource.name, .sizes = SizesOf(resource)};
     if (resource.only_partitions && !resource.partitions.empty()) {
       found.together = resource.partitions.front().size();

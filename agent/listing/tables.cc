@@ -153,11 +153,15 @@ std::string PartsText(const Unit& unit) {
 
 TableRows ResourceRows(const Picture& picture, const ListWish& wish) {
   TableRows rows = {{"RESOURCE", "UNIT", "GROUP", "NUMA", "STATE", "WHO OR WHY"}};
-  for (const Resource& resource : picture.plan.resources) {
+  const std::vector<Resource>& resources = picture.plan.resources;
+  const bool ways = std::ranges::count(resources, Serve::kDra, &Resource::serve) > 0;
+  if (ways) rows.front().insert(rows.front().begin() + 1, "SERVED BY");
+  for (const Resource& resource : resources) {
     for (const Unit& unit : resource.units) {
       rows.push_back({resource.name, wish.wide ? PartsText(unit) : unit.id,
                       GroupsCell(unit.group, unit.groups, wish.wide), OrDash(unit.numa_node),
                       std::string(Name(unit.state)), WhoOrWhy(unit.pods, unit.reason, wish.wide)});
+      if (ways) rows.back().insert(rows.back().begin() + 1, std::string(Name(resource.serve)));
     }
   }
   return rows;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "agent/dra/claim_store.h"
 #include "deviceplugin/pod_resources.h"
 #include "iommu/planning.h"
 #include "iommu/vgpu.h"
@@ -87,6 +88,7 @@ Tenancy Inquirer::LookAtTenants(const Tree& tree, const NodeFacts& facts, const 
   Tenancy now = before.value_or(Tenancy{});
   if (look.processes) ReadOpen(tree, facts, now);
   PodClaims claims = AskKubelet(tree, settings);
+  AddResourceClaims(settings.state_dir, claims);
   now.silent = claims.why_unknown;
   if (!before || !before->claims.known) {
     now.claims = std::move(claims);
@@ -112,7 +114,10 @@ Inquiry Inquirer::Ask(const Tree& tree, const NodeFacts& facts, const Question& 
   std::vector<int> given;
   std::ranges::copy_if(question.groups, std::back_inserter(given),
                        [&](int group) { return CanBeHeld(custody, facts, group); });
-  if (!given.empty()) inquiry.claims = AskKubelet(tree, settings);
+  if (!given.empty()) {
+    inquiry.claims = AskKubelet(tree, settings);
+    AddResourceClaims(settings.state_dir, inquiry.claims);
+  }
   // Opening a group, if only for a moment, could keep a guest from it: only where it must be.
   if (!inquiry.use.processes_known) AddUnseenHolders(tree, given, inquiry.use);
   answered_ = uses_.answered() && inquiry.claims.known &&

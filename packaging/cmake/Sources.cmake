@@ -16,15 +16,17 @@ vfio_agent_library(iommu
           resources.cc rival.cc rules.cc selector.cc sriov.cc steps.cc tenancy.cc vgpu.cc
           vgpu_facts.cc vgpu_slots.cc
   PUBLIC vfio_agent::sysfs)
-vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto health.proto outline.proto
+vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto dra_health_v1.proto
+  dra_health_v1alpha1.proto dra_v1.proto dra_v1beta1.proto health.proto outline.proto
   pluginregistration.proto podresources_v1.proto reflection.proto status.proto)
 vfio_agent_library(deviceplugin
-  SOURCES allocate.cc channel.cc descriptors.cc device_list.cc egm_nodes.cc health_watch.cc
-          indexed_offer.cc kubelet_watch.cc ledger.cc listener.cc offer.cc partition.cc plugin.cc
-          plugins.cc pod_resources.cc preferred.cc published.cc quiet_grpc.cc reflection_stream.cc
-          register_call.cc registration.cc registry_service.cc server.cc service.cc
-          socket_probe.cc stale_sockets.cc status_client.cc status_message.cc status_server.cc
-          timer_engine.cc unix_server.cc verify.cc versions.cc watch_stream.cc
+  SOURCES allocate.cc channel.cc descriptors.cc device_list.cc dra_health.cc dra_server.cc
+          dra_service.cc egm_nodes.cc health_watch.cc indexed_offer.cc kubelet_watch.cc ledger.cc
+          listener.cc offer.cc partition.cc plugin.cc plugins.cc pod_resources.cc preferred.cc
+          published.cc quiet_grpc.cc reflection_stream.cc register_call.cc registration.cc
+          registry_service.cc server.cc service.cc socket_probe.cc stale_sockets.cc
+          status_client.cc status_message.cc status_server.cc timer_engine.cc unix_server.cc
+          verify.cc versions.cc watch_stream.cc
   PUBLIC vfio_agent::iommu vfio_agent::proto)
 vfio_agent_descriptors(vfio_agent_deviceplugin FILES health.proto reflection.proto status.proto)
 vfio_agent_library(agent
@@ -45,16 +47,19 @@ vfio_agent_library(agent
           config/config_preset.cc config/config_resources.cc config/config_watch.cc
           config/listen_address.cc config/settings.cc config/yaml.cc
           daemon/agent.cc daemon/agent_cluster.cc daemon/agent_jobs.cc daemon/agent_mode.cc
-          daemon/agent_publish.cc daemon/agent_reload.cc daemon/answers.cc
+          daemon/agent_publish.cc daemon/agent_reload.cc daemon/answers.cc daemon/claim_report.cc
           daemon/cluster_teller.cc daemon/config_report.cc daemon/counts.cc daemon/daemon_lock.cc
-          daemon/event.cc daemon/job_report.cc daemon/log_limit.cc daemon/loop.cc
-          daemon/mode_report.cc daemon/outlets.cc daemon/plan_change.cc daemon/plugin_report.cc
-          daemon/privileges_report.cc daemon/report.cc daemon/retries.cc daemon/signals.cc
-          daemon/tenant_watch.cc daemon/throttle.cc daemon/transitions.cc
+          daemon/dra_room.cc daemon/event.cc daemon/job_report.cc daemon/log_limit.cc
+          daemon/loop.cc daemon/mode_report.cc daemon/outlets.cc daemon/plan_change.cc
+          daemon/plugin_report.cc daemon/privileges_report.cc daemon/report.cc daemon/retries.cc
+          daemon/signals.cc daemon/tenant_watch.cc daemon/throttle.cc daemon/transitions.cc
           doctor/checks_agent.cc doctor/checks_devices.cc doctor/checks_host.cc
           doctor/checks_kubelet.cc doctor/checks_machine.cc doctor/checks_modules.cc
           doctor/diagnosis.cc doctor/facts.cc doctor/kubelet_config.cc doctor/kubelet_facts.cc
           doctor/kubelet_saved.cc doctor/looked_for.cc doctor/report.cc
+          dra/claim.cc dra/claim_desk.cc dra/claim_files.cc dra/claim_store.cc dra/device.cc
+          dra/dra_api.cc dra/dra_api_worker.cc dra/dra_driver.cc dra/foretell.cc
+          dra/real_devices.cc dra/slice_plan.cc dra/slice_writer.cc dra/slices.cc
           explain/document.cc explain/explanation.cc explain/text.cc explain/words.cc
           kubevirt/diff.cc kubevirt/file.cc kubevirt/kubevirt.cc kubevirt/machine.cc
           kubevirt/sizes.cc kubevirt/text.cc

@@ -167,7 +167,11 @@ StoreAnswer ObjectStore::Replace(const ApiPath& path, Json object) {
 StoreAnswer ObjectStore::Patch(const ApiPath& path, const std::string& type,
                                const std::string& manager, const Json& patch) {
   const auto found = objects_.find(path.object());
-  if (found == objects_.end()) return NotFound(path);
+  if (found == objects_.end()) {
+    if (type != "application/apply-patch+yaml" || !path.subresource.empty()) return NotFound(path);
+    applied_[{path.object() + "/", manager}] = patch;
+    return Create(path, patch);
+  }
   Json object = found->second;
   if (type == "application/apply-patch+yaml") {
     if (manager.empty()) return Refusal(400, "BadRequest", "fieldManager: Required value");

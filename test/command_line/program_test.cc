@@ -25,7 +25,7 @@ TEST_CASE("what is misspelt ends with 2, and with a suggestion on standard error
           "--output: 'jsn' is none of table|wide|json|yaml; did you mean "
           "'json'?"},
       Row{{"list", "grups"},
-          "list: 'grups' is none of devices|groups|resources; did you mean "
+          "list: 'grups' is none of devices|groups|resources|slices; did you mean "
           "'groups'?"},
       Row{{"bind", "--all"}, "bind has no option '--all'"},
       Row{{"--all", "list"}, "--all is an option of list: it stands behind that word"},

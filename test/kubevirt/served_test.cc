@@ -159,5 +159,13 @@ TEST_CASE("a reason with line breaks stays a comment", "[kubevirt]") {
   CHECK(Printable(std::string(1000, 'x')).size() == 402);
 }
 
+TEST_CASE("what machines ask for by claims is no resource of KubeVirt's", "[kubevirt]") {
+  Policy policy = DefaultPolicy();
+  policy.resources[0].serve = Serve::kDra;
+  const Served served = ServedOf(Node({Gpu("0000:01:00.0", 1)}), policy);
+  CHECK(served.resources.empty());
+  CHECK(served.refused.empty());
+}
+
 }  // namespace
 }  // namespace vfio_agent

@@ -31,6 +31,7 @@ OVERLAYS = {
     "overlays/nfd": {"nfd": {"enabled": True}},
     "overlays/openshift": {"openshift": {"enabled": True}},
     "overlays/api": {"api": {"enabled": True}},
+    "overlays/dra": {"api": {"enabled": True}, "dra": {"enabled": True}},
     "overlays/monitoring": {"metrics": {name: {"enabled": True} for name in ("podMonitor", "rules", "dashboard")}},
     "overlays/unprivileged": {"privileged": False},
 }
@@ -143,6 +144,13 @@ class Rules:
 
     def check_access(self, documents, wanted):
         """Rights in the cluster and a token: both or neither, and no right too many."""
+        claims = [document for document in documents if document["metadata"]["name"].endswith("-dra")]
+        documents = [document for document in documents if document not in claims]
+        for role in claims:
+            if role["kind"] == "ClusterRole":
+                rules = {rule["resources"][0]: set(rule["verbs"]) for rule in role["rules"]}
+                self.assertEqual(rules, {"resourceclaims": {"get"}, "nodes": {"get"}, "resourceslices":
+                                         {"list", "watch", "create", "patch", "delete"}})
         pod = one(documents, "DaemonSet")["spec"]["template"]["spec"]
         tokens = [source for volume in pod["volumes"] for source in volume.get("projected", {}).get("sources", [])
                   if "serviceAccountToken" in source]
@@ -181,7 +189,7 @@ class Kustomizations(Rules, unittest.TestCase):
                 documents = kustomize(folder)
                 self.check_pod(one(documents, "DaemonSet"))
                 self.check_config(documents)
-                self.check_access(documents, str(folder).endswith("/api"))
+                self.check_access(documents, str(folder).endswith(("/api", "/dra")))
                 enforce = one(documents, "Namespace")["metadata"]["labels"]
                 self.assertEqual(enforce["pod-security.kubernetes.io/enforce"], "privileged")
 

@@ -137,6 +137,9 @@ the user has mounted there himself, and nothing where the configuration is the u
 {{- end -}}
 {{- end -}}
 {{- $mine := list -}}
+{{- if .Values.dra.enabled -}}
+{{- $mine = list "/var/run/cdi" (printf "%s/plugins_registry" .Values.kubeletRootDir) -}}
+{{- end -}}
 {{- range .Values.extraVolumeMounts -}}{{- $mine = append $mine .mountPath -}}{{- end -}}
 {{- $left := list -}}
 {{- range $wanted -}}
@@ -170,6 +173,10 @@ the user has mounted there himself, and nothing where the configuration is the u
 # Who reports the Events.
 - name: POD_NAME
   valueFrom: {fieldRef: {fieldPath: metadata.name}}
+{{- end }}
+{{- if .Values.dra.enabled }}
+- name: VFIO_AGENT_DRA_DRIVER
+  value: {{ .Values.dra.driverName | quote }}
 {{- end }}
 {{- with .Values.extraEnv }}
 {{ toYaml . }}

@@ -1,0 +1,153 @@
+#include "agent/daemon/dra_room.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "agent/daemon/cluster_teller.h"
+#include "agent/daemon/report.h"
+#include "agent/daemon/transitions.h"
+#include "agent/version.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+constexpr char kDefaultCdiDir[] = "/var/run/cdi";
+
+// Where there is no API server: what was prepared can still be told again and taken back.
+class NoClaims final : public ClaimSource {
+ public:
+  void FetchClaim(const ClaimRef&, Done done) override {
+    done(absl::UnavailableError("this agent has no API server"));
+  }
+};
+
+bool IsWanted(const Picture& picture) {
+  const auto& list = picture.custody.tenancy->claims.list;
+  return std::ranges::count(picture.plan.resources, Serve::kDra, &Resource::serve) > 0 ||
+         std::ranges::any_of(list, IsResourceClaim);
+}
+
+// The kubelet may still give what it was told of by the device plugin.
+void DropListed(const std::vector<Offer>& plugin_offers, std::vector<Offer>& offers) {
+  std::set<std::string_view> listed;
+  for (const Offer& offer : plugin_offers) {
+    for (const OfferedUnit& unit : offer.units) listed.insert(unit.id);
+  }
+  for (Offer& offer : offers) {
+    std::erase_if(offer.units,
+                  [&listed](const OfferedUnit& unit) { return listed.contains(unit.id); });
+  }
+}
+
+}  // namespace
+
+void DraRoom::Open(Ledger* ledger, std::function<void()> wake) {
+  ledger_ = ledger;
+  wake_ = std::move(wake);
+}
+
+ClaimSource* DraRoom::OpenApi(const Session& session) {
+  const Settings& settings = session.settings();
+  // As for what the cluster is told besides (ClusterTeller::Start).
+  const bool meant = settings.api_server != kNoServer &&
+                     (!settings.api_server.empty() || session.tree().is_host());
+  absl::StatusOr<std::unique_ptr<DraApi>> api = absl::UnavailableError("api.server names none");
+  if (meant) {
+    api = DraApi::Start({.cluster = {.node_name = NodeNameOf(settings).value_or(""),
+                                     .server = settings.api_server,
+                                     .token_file = settings.api_token_file,
+                                     .ca_file = settings.api_ca_file,
+                                     .version = std::string(AgentVersion())},
+                         .driver = settings.dra_driver},
+                        wake_);
+  }
+  if (api.ok()) {
+    api_ = *std::move(api);
+    return api_.get();
+  }
+  notes_.push_back(
+      absl::StrFormat("`serve: dra` needs the API server, without which no claim is prepared and "
+                      "no device published: %s",
+                      Message(api.status())));
+  no_claims_ = std::make_unique<NoClaims>();
+  return no_claims_.get();
+}
+
+void DraRoom::Start(const Session& session) {
+  const Settings& settings = session.settings();
+  driver_ = std::make_unique<DraDriver>(
+      DraDriver::Options{
+          .places = {.driver = settings.dra_driver,
+                     .cdi_dir = settings.cdi_dir.empty() ? kDefaultCdiDir : settings.cdi_dir,
+                     .metadata_dir =
+                         absl::StrFormat("%s/plugins/%s/dra-device-metadata",
+                                         settings.kubelet_root_dir, settings.dra_driver)},
+          .pool = NodeNameOf(settings).value_or(""),
+          .registry_dir = settings.kubelet_root_dir + "/plugins_registry",
+          .state_dir = settings.state_dir,
+          .tree = &session.tree(),
+          .ledger = ledger_,
+          .source = OpenApi(session)},
+      wake_);
+}
+
+std::vector<Event> DraRoom::Publish(const Session& session, const Picture& picture,
+                                    const std::vector<Offer>& plugin_offers, absl::Time now) {
+  if (driver_ == nullptr) {
+    if (!IsWanted(picture)) return {};
+    Start(session);
+  }
+  std::vector<Offer> offers =
+      MakeOffers(picture.plan, picture.facts, {},
+                 {.serve = Serve::kDra, .iommufd = session.settings().iommufd},
+                 &*picture.custody.tenancy, now);
+  DropListed(plugin_offers, offers);
+  std::vector<Event> events = Transitions::CompareOffers(offers_, offers);
+  offers_ = std::move(offers);
+  std::vector<DraDevice> devices =
+      MakeDraDevices(offers_, picture.plan, picture.facts, picture.names);
+  if (api_ != nullptr) api_->Want(devices);
+  driver_->Set(offers_, std::move(devices));
+  return events;
+}
+
+DraRoom::News DraRoom::Step(absl::Time now) {
+  News news;
+  if (driver_ == nullptr) return news;
+  for (const std::string& note : std::exchange(notes_, {})) news.events.push_back(Note(note));
+  if (api_ != nullptr) {
+    for (const std::string& note : api_->TakeNotes()) news.events.push_back(Note(note));
+  }
+  const DraDriver::News told = driver_->Step(now);
+  for (const std::string& note : told.notes) news.events.push_back(Note(note));
+  for (const ClaimEvent& claim : told.claims) news.events.push_back(ClaimSeen(claim));
+  news.claims_changed = !told.claims.empty();
+  return news;
+}
+
+std::vector<PluginStatus> DraRoom::Status() const {
+  std::vector<PluginStatus> list;
+  for (const Offer& offer : offers_) {
+    if (offer.units.empty()) continue;
+    list.push_back({.resource = offer.resource,
+                    .registered = driver_->registered(),
+                    .units = static_cast<int>(offer.units.size()),
+                    .socket = driver_->socket(),
+                    .last_error = driver_->failure()});
+  }
+  return list;
+}
+
+absl::Time DraRoom::due() const {
+  return driver_ == nullptr ? absl::InfiniteFuture() : driver_->NextDeadline();
+}
+
+void DraRoom::Shutdown(absl::Duration limit) {
+  if (driver_ != nullptr) driver_->Shutdown(limit);
+  if (api_ != nullptr) api_->Shutdown(limit);
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,65 @@
+// DraRoom: what the daemon does for resources that are served by DRA. Nothing, and at no cost,
+// where there is none and no claim was prepared.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "agent/daemon/event.h"
+#include "agent/dra/dra_api.h"
+#include "agent/dra/dra_driver.h"
+#include "agent/session.h"
+#include "deviceplugin/plugin_event.h"
+
+namespace vfio_agent {
+
+// For the loop's thread.
+class DraRoom {
+ public:
+  DraRoom() = default;
+  ~DraRoom() { Shutdown(absl::ZeroDuration()); }
+  DraRoom(const DraRoom&) = delete;
+  DraRoom& operator=(const DraRoom&) = delete;
+
+  // `wake` as DraDriver has it. `ledger` outlives the object.
+  void Open(Ledger* ledger, std::function<void()> wake);
+
+  // After the device plugin was told its offers, whose units are not given away in two ways. What
+  // deserves a line of log.
+  std::vector<Event> Publish(const Session& session, const Picture& picture,
+                             const std::vector<Offer>& plugin_offers, absl::Time now);
+
+  struct News {
+    std::vector<Event> events;
+    bool claims_changed = false;  // who has what is to be looked at
+  };
+  News Step(absl::Time now);
+  absl::Time due() const;
+
+  // As the plugins tell it of theirs: one for each resource that has units.
+  std::vector<PluginStatus> Status() const;
+
+  // What claims can have now.
+  const std::vector<Offer>& offers() const { return offers_; }
+
+  void Shutdown(absl::Duration limit);
+
+ private:
+  void Start(const Session& session);
+  ClaimSource* OpenApi(const Session& session);
+
+  Ledger* ledger_ = nullptr;
+  std::function<void()> wake_;
+  std::vector<std::string> notes_;
+  std::unique_ptr<ClaimSource> no_claims_;
+  std::unique_ptr<DraApi> api_;        // null without an API server
+  std::unique_ptr<DraDriver> driver_;  // null where there is nothing to do
+  std::vector<Offer> offers_;
+};
+
+// claim_prepared, claim_refused, claim_unprepared, unprepare_failed
+Event ClaimSeen(const ClaimEvent& seen);
+
+}  // namespace vfio_agent

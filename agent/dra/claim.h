@@ -1,0 +1,67 @@
+// Claims: what the API server says that a ResourceClaim has been given, and what was prepared of
+// it. Values; pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "deviceplugin/dra_claims.h"
+
+namespace vfio_agent {
+
+// One device of ours in status.allocation.
+struct AllocatedDevice {
+  std::string request;  // "gpu", or "gpu/large" where it was the first that could be had
+  std::string device;
+  std::optional<std::string> share_id;
+  bool operator==(const AllocatedDevice&) const = default;
+};
+
+struct Allocation {
+  std::string pod_claim_name;  // the pod's own name for it; empty: no claim made from a template
+  std::vector<AllocatedDevice> devices;
+  bool operator==(const Allocation&) const = default;
+};
+
+// The allocation in `text`, the object as the API server gave it, which may be anything. Results of
+// other drivers are not ours to look at.
+//
+// FailedPrecondition where the claim is another one of that name by now, is not allocated, or asks
+// for something that cannot be given: a device of another node's pool, access for administrators,
+// parameters. DataLoss: it is no such object.
+absl::StatusOr<Allocation> ParseAllocation(std::string_view text, const ClaimRef& claim,
+                                           const std::string& driver, const std::string& pool);
+
+// What a claim has been given, as it is kept on disk: enough to take it back without asking
+// anybody.
+struct PreparedDevice {
+  std::string request;
+  std::string device;    // "0000-3b-00-0"
+  std::string resource;  // whose unit it is
+  std::string unit;      // "0000:3b:00.0"
+  std::optional<std::string> share_id;
+  bool operator==(const PreparedDevice&) const = default;
+};
+
+struct PreparedClaim {
+  ClaimRef ref;
+  std::string pool;
+  std::string pod_claim_name;
+  std::vector<PreparedDevice> devices;
+  bool operator==(const PreparedClaim&) const = default;
+};
+
+// "gpu/large" -> "gpu": what a pod names.
+std::string MainRequest(const std::string& request);
+
+// A name of a request, or of a namespace or an object, that makes one part of a path.
+bool IsRequestName(std::string_view request);
+bool IsNamePart(std::string_view name);
+
+// A uid that names files, and no others than those of its claim.
+bool IsPlainUid(std::string_view uid);
+
+}  // namespace vfio_agent

@@ -1,0 +1,197 @@
+#include "agent/dra/claim_desk.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "agent/dra/real_devices.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+absl::Status CheckRef(const ClaimRef& claim) {
+  if (IsPlainUid(claim.uid) && IsNamePart(claim.claim_namespace) && IsNamePart(claim.name)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("not a namespace, a name and a uid of a ResourceClaim");
+}
+
+}  // namespace
+
+std::shared_ptr<const DraOffers> ClaimDesk::offers() const {
+  const MutexLock lock(state_mutex_);
+  return offers_;
+}
+
+PreparedClaims ClaimDesk::prepared() const {
+  const MutexLock lock(state_mutex_);
+  return prepared_;
+}
+
+void ClaimDesk::Remember(const PreparedClaim& claim) {
+  const MutexLock lock(state_mutex_);
+  prepared_[claim.ref.uid] = claim;
+}
+
+std::vector<std::string> ClaimDesk::UnitsOf(const std::string& uid) const {
+  const MutexLock lock(state_mutex_);
+  std::vector<std::string> units;
+  const auto found = prepared_.find(uid);
+  if (found == prepared_.end()) return units;
+  for (const PreparedDevice& device : found->second.devices) units.push_back(device.unit);
+  return units;
+}
+
+void ClaimDesk::Tell(ClaimEvent event) const {
+  if (options_.observer) options_.observer(std::move(event));
+}
+
+std::vector<std::string> ClaimDesk::Open() {
+  std::vector<std::string> problems;
+  absl::StatusOr<PreparedClaims> prepared = store_.Read(problems);
+  if (!prepared.ok()) {
+    problems.push_back(Message(prepared.status()));
+    return problems;
+  }
+  const MutexLock lock(state_mutex_);
+  prepared_ = *std::move(prepared);
+  return problems;
+}
+
+std::vector<std::string> ClaimDesk::Set(std::shared_ptr<const DraOffers> offers) {
+  std::vector<std::string> problems;
+  // With the lock held, so that what is taken back meanwhile is not held again.
+  const MutexLock lock(state_mutex_);
+  offers_ = offers;
+  for (const auto& [uid, claim] : prepared_) {
+    const std::vector<Ledger::Held> held = HeldNow(*offers, claim);
+    if (held.empty()) continue;
+    const absl::Status status = options_.ledger->Hold(uid, held);
+    if (!status.ok()) {
+      problems.push_back(absl::StrFormat("ResourceClaim %s/%s: %s", claim.ref.claim_namespace,
+                                         claim.ref.name, Message(status)));
+    }
+  }
+  return problems;
+}
+
+// What was prepared before is told again, with the files as they are to be now: /var/run does not
+// outlive a reboot.
+ClaimDesk::Devices ClaimDesk::GiveAgain(const ClaimRef& claim, bool& known) {
+  const MutexLock lock(work_mutex_);
+  const PreparedClaims claims = prepared();
+  const auto found = claims.find(claim.uid);
+  known = found != claims.end();
+  return known ? Give(found->second, false) : Devices(std::vector<ClaimDevice>());
+}
+
+void ClaimDesk::Prepare(const ClaimRef& claim, Prepared done) {
+  const auto answer = [this, claim](const Devices& devices, const Prepared& tell) {
+    Tell({.kind = devices.ok() ? ClaimEvent::Kind::kPrepared : ClaimEvent::Kind::kPrepareFailed,
+          .claim = claim,
+          .units = UnitsOf(claim.uid),
+          .text = Message(devices.status())});
+    tell(devices);
+  };
+  if (const absl::Status status = CheckRef(claim); !status.ok()) return answer(status, done);
+  bool known = false;
+  const Devices again = GiveAgain(claim, known);
+  if (known) return answer(again, done);
+  const auto waiting = std::make_shared<Waiting>();
+  {
+    const MutexLock lock(work_mutex_);
+    waiting_.emplace(claim.uid, waiting);
+  }
+  options_.source->FetchClaim(claim, [this, claim, waiting, answer, tell = std::move(done)](
+                                         const absl::StatusOr<std::string>& text) {
+    answer(Complete(claim, text, *waiting), tell);
+  });
+}
+
+ClaimDesk::Devices ClaimDesk::Complete(const ClaimRef& claim,
+                                       const absl::StatusOr<std::string>& text,
+                                       const Waiting& waiting) {
+  const MutexLock lock(work_mutex_);
+  std::erase_if(waiting_, [&waiting](const auto& entry) { return entry.second.get() == &waiting; });
+  if (waiting.cancelled) {
+    return absl::AbortedError("the claim was taken back before it was prepared");
+  }
+  // The kubelet may have asked twice.
+  const PreparedClaims claims = prepared();
+  if (const auto found = claims.find(claim.uid); found != claims.end()) {
+    return Give(found->second, false);
+  }
+  if (!text.ok()) {
+    return Annotate(text.status(),
+                    absl::StrFormat("the API server does not tell of ResourceClaim %s/%s",
+                                    claim.claim_namespace, claim.name));
+  }
+  ASSIGN_OR_RETURN(const PreparedClaim chosen, Choose(claim, *text));
+  return Give(chosen, true);
+}
+
+absl::StatusOr<PreparedClaim> ClaimDesk::Choose(const ClaimRef& claim,
+                                                const std::string& text) const {
+  ASSIGN_OR_RETURN(const Allocation allocation,
+                   ParseAllocation(text, claim, options_.places.driver, options_.pool));
+  const auto now = offers();
+  if (now == nullptr) return NotReadYet();
+  PreparedClaim chosen{
+      .ref = claim, .pool = options_.pool, .pod_claim_name = allocation.pod_claim_name};
+  for (const AllocatedDevice& device : allocation.devices) {
+    ASSIGN_OR_RETURN(PreparedDevice found, FindAllocated(*now, device));
+    chosen.devices.push_back(std::move(found));
+  }
+  return chosen;
+}
+
+// `fresh`: not prepared before, so that a failure leaves nothing of it.
+ClaimDesk::Devices ClaimDesk::Give(const PreparedClaim& claim, bool fresh) {
+  const auto now = offers();
+  if (now == nullptr) return NotReadYet();
+  ASSIGN_OR_RETURN(const std::vector<RealDevice> devices, FindReal(*now, claim));
+  RETURN_IF_ERROR(CheckDevices(*options_.tree, *now, claim, devices));
+  const std::string& uid = claim.ref.uid;
+  RETURN_IF_ERROR(options_.ledger->Hold(uid, HeldNow(*now, claim)));
+  absl::Status status = fresh ? store_.Write(claim) : absl::OkStatus();
+  if (status.ok()) status = WriteClaimFiles(options_.places, claim, devices);
+  if (!status.ok()) {
+    if (!fresh) return status;
+    // Without its record nobody would know whose the units are: they stay with the claim until that
+    // is gone, too.
+    if (store_.Forget(uid).ok()) options_.ledger->LetGo(uid);
+    return status;
+  }
+  Remember(claim);
+  return MakeAnswer(options_.places.driver, claim);
+}
+
+absl::Status ClaimDesk::Unprepare(const ClaimRef& claim) {
+  if (!IsPlainUid(claim.uid)) return absl::OkStatus();  // nothing was prepared under such a name
+  const std::vector<std::string> units = UnitsOf(claim.uid);
+  const absl::Status status = TakeBack(claim.uid);
+  if (!units.empty() || !status.ok()) {
+    Tell({.kind = status.ok() ? ClaimEvent::Kind::kUnprepared : ClaimEvent::Kind::kUnprepareFailed,
+          .claim = claim,
+          .units = units,
+          .text = Message(status)});
+  }
+  return status;
+}
+
+absl::Status ClaimDesk::TakeBack(const std::string& uid) {
+  const MutexLock lock(work_mutex_);
+  const auto [first, last] = waiting_.equal_range(uid);
+  for (auto it = first; it != last; ++it) it->second->cancelled = true;
+  RETURN_IF_ERROR(RemoveClaimFiles(options_.places, uid));
+  RETURN_IF_ERROR(store_.Forget(uid));
+  {
+    const MutexLock state(state_mutex_);
+    prepared_.erase(uid);
+  }
+  options_.ledger->LetGo(uid);
+  return absl::OkStatus();
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,102 @@
+// ClaimDesk: prepares claims and takes them back, for the DRA driver's server.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "agent/dra/claim_files.h"
+#include "agent/dra/claim_store.h"
+#include "deviceplugin/ledger.h"
+#include "deviceplugin/mutex.h"
+
+namespace vfio_agent {
+
+class Tree;
+
+// What of the node claims can be given, as the loop has seen it last.
+struct DraOffers {
+  std::vector<Offer> offers;
+  std::vector<DraDevice> devices;  // of these offers
+};
+
+// Who knows the claims: the API server.
+class ClaimSource {
+ public:
+  using Done = std::function<void(absl::StatusOr<std::string>)>;
+  virtual ~ClaimSource() = default;
+  // The claim's object as it is now, as text. Calls `done` once, on any thread, well within the 45
+  // s that the kubelet waits.
+  virtual void FetchClaim(const ClaimRef& claim, Done done) = 0;
+};
+
+// Something that happened to a claim; told on whatever thread.
+struct ClaimEvent {
+  enum class Kind { kPrepared, kPrepareFailed, kUnprepared, kUnprepareFailed };
+  Kind kind = Kind::kPrepared;
+  ClaimRef claim;
+  std::vector<std::string> units;
+  std::string text;  // why not
+};
+
+// A claim gets its units as a container gets them of Allocate: each is looked at once more in the
+// kernel, and its group goes to it whole, for as long as the claim is prepared. What is prepared
+// stands on disk before the kubelet hears of it. All methods are for any thread.
+class ClaimDesk final : public ClaimHandler {
+ public:
+  struct Options {
+    ClaimPlaces places;
+    std::string pool;
+    std::string state_dir;
+    const Tree* tree = nullptr;
+    Ledger* ledger = nullptr;
+    ClaimSource* source = nullptr;  // outlives what it has still to answer
+    std::function<void(ClaimEvent)> observer;
+  };
+  explicit ClaimDesk(Options options) : options_(std::move(options)), store_(options_.state_dir) {}
+
+  // Takes up what an agent before this one has prepared. Problems, each a sentence.
+  std::vector<std::string> Open();
+
+  // The newest offers. What is prepared holds its units from now on: problems with that.
+  std::vector<std::string> Set(std::shared_ptr<const DraOffers> offers);
+
+  void Prepare(const ClaimRef& claim, Prepared done) override;
+  absl::Status Unprepare(const ClaimRef& claim) override;
+
+  PreparedClaims prepared() const ABSL_LOCKS_EXCLUDED(state_mutex_);
+
+ private:
+  using Devices = absl::StatusOr<std::vector<ClaimDevice>>;
+  // A Prepare that waits for the source: what takes its claim back meanwhile ends it.
+  struct Waiting {
+    bool cancelled = false;
+  };
+
+  Devices Complete(const ClaimRef& claim, const absl::StatusOr<std::string>& text,
+                   const Waiting& waiting) ABSL_LOCKS_EXCLUDED(work_mutex_);
+  absl::StatusOr<PreparedClaim> Choose(const ClaimRef& claim, const std::string& text) const;
+  Devices Give(const PreparedClaim& claim, bool fresh) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_);
+  Devices GiveAgain(const ClaimRef& claim, bool& known) ABSL_LOCKS_EXCLUDED(work_mutex_);
+  absl::Status TakeBack(const std::string& uid) ABSL_LOCKS_EXCLUDED(work_mutex_, state_mutex_);
+  void Tell(ClaimEvent event) const;
+  // Those of a prepared claim.
+  std::vector<std::string> UnitsOf(const std::string& uid) const ABSL_LOCKS_EXCLUDED(state_mutex_);
+  std::shared_ptr<const DraOffers> offers() const ABSL_LOCKS_EXCLUDED(state_mutex_);
+  void Remember(const PreparedClaim& claim) ABSL_LOCKS_EXCLUDED(state_mutex_);
+
+  const Options options_;
+  const ClaimStore store_;
+  // Held while files are written: never by the loop.
+  Mutex work_mutex_;
+  std::multimap<std::string, std::shared_ptr<Waiting>> waiting_ ABSL_GUARDED_BY(work_mutex_);
+  mutable Mutex state_mutex_;
+  std::shared_ptr<const DraOffers> offers_ ABSL_GUARDED_BY(state_mutex_);  // null: none yet
+  PreparedClaims prepared_ ABSL_GUARDED_BY(state_mutex_);  // changed with work_mutex_ only
+};
+
+}  // namespace vfio_agent

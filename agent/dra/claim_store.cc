@@ -1,0 +1,174 @@
+#include "agent/dra/claim_store.h"
+
+#include <dirent.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_format.h"
+#include "agent/files.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kSchema[] = "vfio-agent/claim/v1";
+constexpr char kSchemaFamily[] = "vfio-agent/claim/";
+constexpr char kSuffix[] = ".json";
+constexpr size_t kMostClaims = 4096;
+
+std::string Dump(const json& object) {
+  return object.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// Over the object without its checksum, keys sorted.
+std::string Checksum(const json& object) {
+  const std::string text = Dump(object);
+  const auto* const bytes = reinterpret_cast<const Bytef*>(text.data());
+  return absl::StrFormat("%08x", ::crc32(0, bytes, static_cast<uInt>(text.size())));
+}
+
+std::string TextOf(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+json DeviceToJson(const PreparedDevice& device) {
+  json object = {{"request", device.request},
+                 {"device", device.device},
+                 {"resource", device.resource},
+                 {"unit", device.unit}};
+  if (device.share_id) object["share_id"] = *device.share_id;
+  return object;
+}
+
+absl::StatusOr<std::vector<PreparedDevice>> ParseDevices(const json& object) {
+  const auto list = object.find("devices");
+  if (list == object.end() || !list->is_array() || list->empty()) {
+    return absl::DataLossError("it has no devices");
+  }
+  std::vector<PreparedDevice> devices;
+  for (const json& item : *list) {
+    if (!item.is_object()) return absl::DataLossError("a device is no object");
+    PreparedDevice device{.request = TextOf(item, "request"),
+                          .device = TextOf(item, "device"),
+                          .resource = TextOf(item, "resource"),
+                          .unit = TextOf(item, "unit")};
+    if (item.contains("share_id")) device.share_id = TextOf(item, "share_id");
+    if (!IsRequestName(device.request) || !IsNamePart(device.device) || device.unit.empty()) {
+      return absl::DataLossError("a device lacks its request, its name or its unit");
+    }
+    devices.push_back(std::move(device));
+  }
+  return devices;
+}
+
+// The file's name is the uid that it speaks of: a copy under another name is no claim.
+absl::StatusOr<PreparedClaim> ReadClaim(const std::string& path, const std::string& name) {
+  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path));
+  ASSIGN_OR_RETURN(PreparedClaim claim, ParseClaim(text));
+  if (claim.ref.uid + kSuffix == name) return claim;
+  return absl::DataLossError(absl::StrFormat("it speaks of %s", claim.ref.uid));
+}
+
+}  // namespace
+
+std::string ClaimToText(const PreparedClaim& claim) {
+  json devices = json::array();
+  for (const PreparedDevice& device : claim.devices) devices.push_back(DeviceToJson(device));
+  json object = {
+      {"schema", kSchema},      {"uid", claim.ref.uid}, {"namespace", claim.ref.claim_namespace},
+      {"name", claim.ref.name}, {"pool", claim.pool},   {"pod_claim_name", claim.pod_claim_name},
+      {"devices", devices}};
+  object["checksum"] = Checksum(object);
+  return Dump(object) + "\n";
+}
+
+absl::StatusOr<PreparedClaim> ParseClaim(std::string_view text) {
+  json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return absl::DataLossError("no JSON object");
+  const std::string schema = TextOf(object, "schema");
+  if (schema.starts_with(kSchemaFamily) && schema != kSchema) {
+    return absl::UnimplementedError(
+        absl::StrFormat("of another version (%s): this one writes %s", schema, kSchema));
+  }
+  if (schema != kSchema) return absl::DataLossError("no claim of " + std::string(kSchema));
+  const std::string checksum = TextOf(object, "checksum");
+  object.erase("checksum");
+  if (checksum != Checksum(object)) return absl::DataLossError("the checksum does not fit");
+  PreparedClaim claim{.ref = {.claim_namespace = TextOf(object, "namespace"),
+                              .name = TextOf(object, "name"),
+                              .uid = TextOf(object, "uid")},
+                      .pool = TextOf(object, "pool"),
+                      .pod_claim_name = TextOf(object, "pod_claim_name")};
+  if (!IsPlainUid(claim.ref.uid)) return absl::DataLossError("its uid is none");
+  ASSIGN_OR_RETURN(claim.devices, ParseDevices(object));
+  return claim;
+}
+
+std::string ClaimStore::PathOf(const std::string& uid) const {
+  return absl::StrFormat("%s/%s%s", dir_, uid, kSuffix);
+}
+
+absl::StatusOr<PreparedClaims> ClaimStore::Read(std::vector<std::string>& problems) const {
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(dir_.c_str()), ::closedir);
+  if (dir == nullptr) {
+    if (errno == ENOENT) return PreparedClaims();
+    return ErrnoStatus(absl::StrFormat("open %s", dir_));
+  }
+  PreparedClaims claims;
+  while (const dirent* entry = ::readdir(dir.get())) {  // NOLINT(concurrency-mt-unsafe)
+    const std::string name = entry->d_name;
+    if (!name.ends_with(kSuffix) || claims.size() >= kMostClaims) continue;
+    const std::string path = absl::StrFormat("%s/%s", dir_, name);
+    absl::StatusOr<PreparedClaim> claim = ReadClaim(path, name);
+    if (absl::IsNotFound(claim.status())) continue;  // taken back just now
+    if (!claim.ok()) {
+      problems.push_back(
+          absl::StrFormat("%s is no prepared claim: %s", path, Message(claim.status())));
+      continue;
+    }
+    std::string uid = claim->ref.uid;
+    claims.emplace(std::move(uid), *std::move(claim));
+  }
+  return claims;
+}
+
+absl::Status ClaimStore::Write(const PreparedClaim& claim) const {
+  RETURN_IF_ERROR(MakeDirectories(dir_));
+  return ReplaceFile(PathOf(claim.ref.uid), ClaimToText(claim));
+}
+
+absl::Status ClaimStore::Forget(const std::string& uid) const {
+  return RemoveRegularFile(PathOf(uid));
+}
+
+std::vector<PodClaim> ClaimsOf(const PreparedClaims& claims) {
+  std::vector<PodClaim> list;
+  for (const auto& [uid, claim] : claims) {
+    for (const PreparedDevice& device : claim.devices) {
+      list.push_back({.pod_namespace = claim.ref.claim_namespace,
+                      .pod = claim.ref.name,
+                      .resource = device.resource,
+                      .unit = device.unit});
+    }
+  }
+  std::ranges::sort(list);
+  return list;
+}
+
+void AddResourceClaims(const std::string& state_dir, PodClaims& claims) {
+  std::vector<std::string> problems;  // told by the agent when it starts
+  const absl::StatusOr<PreparedClaims> prepared = ClaimStore(state_dir).Read(problems);
+  if (!prepared.ok() || prepared->empty()) return;
+  const std::vector<PodClaim> more = ClaimsOf(*prepared);
+  claims.list.insert(claims.list.end(), more.begin(), more.end());
+  std::ranges::sort(claims.list);
+}
+
+}  // namespace vfio_agent

@@ -1,0 +1,136 @@
+#include "agent/dra/dra_driver.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "sysfs/status.h"
+
+namespace vfio_agent {
+namespace {
+
+// How soon a server that could not be started is tried again: the kubelet makes its directory.
+constexpr absl::Duration kServeAgain = absl::Seconds(5);
+
+HealthList HealthOf(const std::string& pool, const std::vector<DraDevice>& devices) {
+  HealthList list;
+  for (const DraDevice& device : devices) {
+    list.push_back({.pool = pool,
+                    .device = device.name,
+                    .healthy = device.taint.empty(),
+                    .message = device.reason});
+  }
+  return list;
+}
+
+}  // namespace
+
+DraDriver::DraDriver(Options options, std::function<void()> wake)
+    : options_(std::move(options)),
+      tag_(std::random_device()()),
+      desk_({.places = options_.places,
+             .pool = options_.pool,
+             .state_dir = options_.state_dir,
+             .tree = options_.tree,
+             .ledger = options_.ledger,
+             .source = options_.source,
+             .observer = [this](ClaimEvent event) { Put(std::move(event)); }}),
+      wake_(std::move(wake)) {}
+
+DraDriver::~DraDriver() { Shutdown(absl::ZeroDuration()); }
+
+void DraDriver::Note(const std::string& text) {
+  const MutexLock lock(mutex_);
+  news_.notes.push_back(text);
+}
+
+void DraDriver::Put(ClaimEvent event) {
+  const MutexLock lock(mutex_);
+  news_.claims.push_back(std::move(event));
+  if (wake_) wake_();
+}
+
+void DraDriver::Told(const absl::Status& status) {
+  const MutexLock lock(mutex_);
+  registered_ = status.ok();
+  news_.notes.push_back(
+      status.ok() ? absl::StrFormat("the kubelet has the DRA driver %s", options_.places.driver)
+                  : absl::StrFormat("the kubelet does not take the DRA driver %s: %s",
+                                    options_.places.driver, Message(status)));
+  if (wake_) wake_();
+}
+
+bool DraDriver::registered() const {
+  const MutexLock lock(mutex_);
+  return registered_;
+}
+
+void DraDriver::Set(std::vector<Offer> offers, std::vector<DraDevice> devices) {
+  if (!open_) {
+    open_ = true;
+    serve_at_ = absl::InfinitePast();
+    for (const std::string& problem : desk_.Open()) Note(problem);
+  }
+  health_.Set(HealthOf(options_.pool, devices));
+  auto next = std::make_shared<DraOffers>();
+  next->offers = std::move(offers);
+  next->devices = std::move(devices);
+  std::vector<std::string> problems = desk_.Set(std::move(next));
+  for (const std::string& problem : problems) {
+    if (std::ranges::count(last_problems_, problem) == 0) Note(problem);
+  }
+  last_problems_ = std::move(problems);
+}
+
+DraDriver::News DraDriver::Step(absl::Time now) {
+  if (server_ != nullptr && server_->SocketIsGone()) {
+    Note(absl::StrFormat("%s has been removed: another one takes its place", server_->path()));
+    server_->Shutdown(absl::Now());
+    server_.reset();
+    const MutexLock lock(mutex_);
+    registered_ = false;
+    serve_at_ = now;
+  }
+  if (serve_at_ <= now) Serve(now);
+  const MutexLock lock(mutex_);
+  return std::exchange(news_, {});
+}
+
+void DraDriver::Serve(absl::Time now) {
+  absl::StatusOr<std::unique_ptr<DraServer>> server =
+      DraServer::Start({.driver = options_.places.driver,
+                        .registry_dir = options_.registry_dir,
+                        .tag = tag_,
+                        .incarnation = incarnation_ + 1,
+                        .handler = &desk_,
+                        .health = &health_,
+                        .told = [this](const absl::Status& status) { Told(status); }});
+  if (server.ok()) {
+    server_ = *std::move(server);
+    ++incarnation_;
+    serve_at_ = absl::InfiniteFuture();
+    last_failure_.clear();
+    return;
+  }
+  serve_at_ = now + kServeAgain;
+  const std::string failure = Message(server.status());
+  if (failure != last_failure_) {
+    Note(
+        absl::StrFormat("the DRA driver cannot be served: %s: is the kubelet's plugins_registry "
+                        "mounted into this container?",
+                        failure));
+  }
+  last_failure_ = failure;
+}
+
+void DraDriver::Shutdown(absl::Duration limit) {
+  if (server_ != nullptr) server_->Shutdown(absl::Now() + limit);
+  server_.reset();
+  serve_at_ = absl::InfiniteFuture();
+  const MutexLock lock(mutex_);
+  wake_ = nullptr;
+}
+
+}  // namespace vfio_agent

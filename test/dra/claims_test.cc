@@ -1,0 +1,155 @@
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "agent/dra/claim.h"
+#include "agent/dra/claim_store.h"
+#include "test/dra/claim_json.h"
+#include "test/dra/scratch.h"
+
+namespace vfio_agent {
+namespace {
+
+using Catch::Matchers::Contains;
+using nlohmann::json;
+
+const ClaimRef kRef = {.claim_namespace = "team", .name = "vm-gpu", .uid = "u-1"};
+
+absl::StatusOr<Allocation> Parse(const json& object) {
+  return ParseAllocation(object.dump(), kRef, "vfio-agent", "node-1");
+}
+
+std::string WhyNot(const json& object) { return std::string(Parse(object).status().message()); }
+
+TEST_CASE("a claim's devices are those of this driver", "[dra]") {
+  json object = ClaimJson(kRef, {{"gpu", "0000-3b-00-0"}});
+  object["status"]["allocation"]["devices"]["results"].push_back(
+      {{"request", "nic"}, {"driver", "other"}, {"pool", "x"}, {"device", "eth0"}});
+  const auto allocation = Parse(object);
+  REQUIRE(allocation.ok());
+  CHECK(allocation->devices ==
+        std::vector<AllocatedDevice>{{.request = "gpu", .device = "0000-3b-00-0"}});
+  CHECK(allocation->pod_claim_name.empty());
+}
+
+TEST_CASE("a claim made from a template has the pod's own name for it", "[dra]") {
+  json object = ClaimJson(kRef, {{"gpu/large", "0000-3b-00-0"}});
+  object["metadata"]["annotations"]["resource.kubernetes.io/pod-claim-name"] = "gpus";
+  const auto allocation = Parse(object);
+  REQUIRE(allocation.ok());
+  CHECK(allocation->pod_claim_name == "gpus");
+  CHECK(MainRequest(allocation->devices[0].request) == "gpu");
+}
+
+TEST_CASE("a claim that is another one by now is refused", "[dra]") {
+  json object = ClaimJson(kRef, {{"gpu", "0000-3b-00-0"}});
+  object["metadata"]["uid"] = "u-2";
+  CHECK_THAT(WhyNot(object), Contains("team/vm-gpu is another one now"));
+}
+
+TEST_CASE("a claim without an allocation is refused", "[dra]") {
+  json object = ClaimJson(kRef, {});
+  CHECK_THAT(WhyNot(object), Contains("has no device of vfio-agent"));
+  object.erase("status");
+  CHECK_THAT(WhyNot(object), Contains("is not allocated"));
+}
+
+TEST_CASE("a claim that asks for what cannot be given is refused", "[dra]") {
+  json object = ClaimJson(kRef, {{"gpu", "0000-3b-00-0"}});
+  json& devices = object["status"]["allocation"]["devices"];
+  json& result = devices["results"][0];
+  SECTION("a device of another node") {
+    result["pool"] = "node-2";
+    CHECK_THAT(WhyNot(object), Contains("of the pool node-2, and this node's is node-1"));
+  }
+  SECTION("access beside the owner") {
+    result["adminAccess"] = true;
+    CHECK_THAT(WhyNot(object), Contains("adminAccess"));
+  }
+  SECTION("parameters") {
+    devices["config"] = json::array({{{"opaque", {{"driver", "vfio-agent"}}}}});
+    CHECK_THAT(WhyNot(object), Contains("which takes none"));
+    devices["config"][0]["opaque"]["driver"] = "other";
+    CHECK(Parse(object).ok());
+  }
+}
+
+TEST_CASE("names in a claim lead to no other path", "[dra]") {
+  const std::string name = GENERATE("", "..", "../x", "a/../../b", "/a", "a/", "A", "a b");
+  json object = ClaimJson(kRef, {{name, "0000-3b-00-0"}});
+  CHECK(Parse(object).status().code() == absl::StatusCode::kDataLoss);
+  object = ClaimJson(kRef, {{"gpu", name}});
+  CHECK(Parse(object).status().code() == absl::StatusCode::kDataLoss);
+  CHECK_FALSE(IsPlainUid(name == "A" ? "A/" : name));
+}
+
+TEST_CASE("what is no ResourceClaim is refused", "[dra]") {
+  const std::string text = GENERATE("", "null", "[]", "{", "{\"kind\": \"ResourceClaim\"}",
+                                    "{\"kind\": 1, \"metadata\": []}");
+  CHECK(ParseAllocation(text, kRef, "vfio-agent", "node-1").status().code() ==
+        absl::StatusCode::kDataLoss);
+}
+
+PreparedClaim Prepared(const std::string& uid) {
+  return {.ref = {.claim_namespace = "team", .name = "vm-" + uid, .uid = uid},
+          .pool = "node-1",
+          .pod_claim_name = "gpus",
+          .devices = {{.request = "gpu",
+                       .device = "0000-3b-00-0",
+                       .resource = "nvidia.com/X",
+                       .unit = "0000:3b:00.0",
+                       .share_id = "s"}}};
+}
+
+TEST_CASE("a prepared claim is read as it was written", "[dra]") {
+  const auto claim = ParseClaim(ClaimToText(Prepared("u-1")));
+  REQUIRE(claim.ok());
+  CHECK(*claim == Prepared("u-1"));
+}
+
+TEST_CASE("a prepared claim that was changed on disk is none", "[dra]") {
+  std::string text = ClaimToText(Prepared("u-1"));
+  SECTION("another unit") { text.replace(text.find("3b:00.0"), 2, "3c"); }
+  SECTION("half of it") { text.resize(text.size() / 2); }
+  CHECK(ParseClaim(text).status().code() == absl::StatusCode::kDataLoss);
+}
+
+TEST_CASE("a prepared claim of a later version is not guessed at", "[dra]") {
+  std::string text = ClaimToText(Prepared("u-1"));
+  text.replace(text.find("claim/v1"), 8, "claim/v2");
+  CHECK(ParseClaim(text).status().code() == absl::StatusCode::kUnimplemented);
+}
+
+TEST_CASE("prepared claims outlive the agent, and one that is broken hides no other", "[dra]") {
+  const Scratch scratch;
+  const ClaimStore store(scratch.path());
+  std::vector<std::string> problems;
+  REQUIRE(store.Read(problems)->empty());
+  REQUIRE(store.Write(Prepared("u-1")).ok());
+  REQUIRE(store.Write(Prepared("u-2")).ok());
+  scratch.Write("claims/u-3.json", "{}");
+  scratch.Write("claims/u-4.json", ClaimToText(Prepared("u-1")));
+  const auto claims = ClaimStore(scratch.path()).Read(problems);
+  REQUIRE(claims.ok());
+  CHECK(claims->size() == 2);
+  CHECK(problems.size() == 2);
+  REQUIRE(store.Forget("u-1").ok());
+  REQUIRE(store.Forget("u-1").ok());
+  CHECK(store.Read(problems)->size() == 1);
+}
+
+TEST_CASE("what a ResourceClaim has counts as held, beside what pods have", "[dra]") {
+  const Scratch scratch;
+  REQUIRE(ClaimStore(scratch.path()).Write(Prepared("u-1")).ok());
+  PodClaims claims;
+  claims.list = {{.pod_namespace = "z", .pod = "p", .container = "c", .unit = "0000:af:00.0"}};
+  AddResourceClaims(scratch.path(), claims);
+  REQUIRE(claims.list.size() == 2);
+  CHECK(std::is_sorted(claims.list.begin(), claims.list.end()));
+  CHECK(claims.list[0].unit == "0000:3b:00.0");
+  CHECK(claims.list[0].resource == "nvidia.com/X");
+  CHECK(IsResourceClaim(claims.list[0]));
+  CHECK_FALSE(IsResourceClaim(claims.list[1]));
+}
+
+}  // namespace
+}  // namespace vfio_agent
