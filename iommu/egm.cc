@@ -41,6 +41,31 @@ bool CanBeAskedFor(const EgmShare& share, const Resource& resource) {
   });
 }
 
+// The kernel counts a GPU to its region only once the Grace driver has it, so until all are bound a
+// region may have more than it says. GPUs of one model may be in several resources.
+const Unit* StillToBind(const Resource& resource, const std::vector<Resource>& resources) {
+  for (const Resource& other : resources) {
+    if (other.vendor != resource.vendor || other.device != resource.device) continue;
+    const auto found = std::ranges::find(other.units, UnitState::kToBind, &Unit::state);
+    if (found != other.units.end()) return &*found;
+  }
+  return nullptr;
+}
+
+// Of a region whose GPUs are all units of `resource`; empty where a container can have it.
+std::string WhyNobody(const EgmRegion& region, const EgmShare& share, const Resource& resource,
+                      const std::vector<Resource>& resources) {
+  if (resource.serve == Serve::kDra) return "resource claims get no such node";
+  const Unit* const unbound = StillToBind(resource, resources);
+  if (unbound != nullptr) {
+    return absl::StrFormat("%s is still to be bound, and the kernel may list it then", unbound->id);
+  }
+  if (!CanBeAskedFor(share, resource)) {
+    return "no set of resources[].partitions has all of its GPUs";
+  }
+  return region.has_node ? "" : "the node is not there";
+}
+
 EgmShare ShareOf(const EgmRegion& region, const std::vector<Resource>& resources) {
   EgmShare share{.node = "/dev/" + region.name, .gpus = region.gpus, .why = region.fault};
   if (!region.fault.empty()) return share;
@@ -65,11 +90,8 @@ EgmShare ShareOf(const EgmRegion& region, const std::vector<Resource>& resources
   }
   share.resource = resource->name;
   share.units.assign(units.begin(), units.end());
-  if (!CanBeAskedFor(share, *resource)) {
-    GiveToNobody("no set of resources[].partitions has all of its GPUs", share);
-  } else if (!region.has_node) {
-    GiveToNobody("the node is not there", share);
-  }
+  std::string why = WhyNobody(region, share, *resource, resources);
+  if (!why.empty()) GiveToNobody(std::move(why), share);
   return share;
 }
 

@@ -9,7 +9,8 @@ namespace vfio_agent {
 
 // One share for each of `regions`. A region goes to a container with all of its GPUs and to no
 // other: with fewer, two guests would have one memory. A container asks for several units of one
-// resource at most together, so GPUs of two resources leave their region to nobody.
+// resource at most together, so GPUs of two resources leave their region to nobody. So do resource
+// claims, and a unit of these GPUs' model that is still to be bound.
 std::vector<EgmShare> ShareEgm(const std::vector<EgmRegion>& regions,
                                const std::vector<Resource>& resources);
 

@@ -105,6 +105,7 @@ const Resource* FindResource(const Picture& picture, const std::string& name) {
 std::string ResourceText(const Plan& plan, const Resource& resource) {
   std::string text = absl::StrFormat("resource %s: %d unit%s\n", resource.name,
                                      resource.units.size(), resource.units.size() == 1 ? "" : "s");
+  if (resource.serve == Serve::kDra) text += absl::StrFormat("  %s\n", kByClaims);
   for (const Unit& unit : resource.units) {
     const std::string why = WhoOrWhy(unit.pods, unit.reason, true);
     text +=

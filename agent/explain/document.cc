@@ -95,6 +95,7 @@ Json ExplanationToJson(const Explanation& explanation) {
   for (const MdevNote& note : explanation.mdevs) {
     json["mediated_devices"].push_back(MdevToJson(note));
   }
+  if (explanation.by_claims) json["serve"] = std::string(Name(Serve::kDra));
   json["commands"] = commands;
   json["look"] = explanation.look;
   if (!explanation.memory.empty()) json["memory"] = explanation.memory;

@@ -147,6 +147,13 @@ std::vector<std::string> MemoryOf(const Plan& plan, const GroupPlan& group) {
   return lines;
 }
 
+// Of a group that is refused nothing is served.
+bool IsByClaims(const Plan& plan, const GroupPlan& group) {
+  const auto found = std::ranges::find(plan.resources, group.resource, &Resource::name);
+  return group.verdict != Verdict::kRefused && found != plan.resources.end() &&
+         found->serve == Serve::kDra;
+}
+
 }  // namespace
 
 GroupPlan LonePlan(const NodeFacts& facts, const PciDevice& device) {
@@ -175,8 +182,10 @@ std::optional<PciAddress> SubjectOf(const GroupPlan& group,
 
 Explanation Explain(const Surroundings& around, const GroupPlan& group) {
   const NodeFacts& facts = around.picture.facts;
-  Explanation explanation{
-      .plan = group, .why_unreadable = WhyUnreadable(around), .if_selected = around.if_selected};
+  Explanation explanation{.plan = group,
+                          .by_claims = IsByClaims(around.picture.plan, group),
+                          .why_unreadable = WhyUnreadable(around),
+                          .if_selected = around.if_selected};
   std::set<PciAddress> culprits;
   for (const Merge& merge : MergesOf(around.grouping, group)) {
     const bool bridge = FindDevice(facts, merge.device)->IsBridge();

@@ -61,7 +61,8 @@ struct MergeNote {
 };
 
 struct Explanation {
-  GroupPlan plan;  // of a device without a group: itself and its slot, unselected
+  GroupPlan plan;          // of a device without a group: itself and its slot, unselected
+  bool by_claims = false;  // of the resource: `serve: dra`
   std::vector<MemberNote> members;
   std::vector<MergeNote> merges;
   std::vector<MdevNote> mdevs;
@@ -92,6 +93,9 @@ GroupPlan LonePlan(const NodeFacts& facts, const PciDevice& device);
 
 // The endpoints that a question about `group` is about, the asked one first where it is a member.
 std::optional<PciAddress> SubjectOf(const GroupPlan& group, const std::optional<PciAddress>& asked);
+
+// How units are given away that are not the device plugin's, a word behind a resource.
+inline constexpr char kByClaims[] = "served by claims (serve: dra)";
 
 std::string ExplanationText(const Explanation& explanation);
 // An item of `groups` of vfio-agent/explain/v1.

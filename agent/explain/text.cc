@@ -176,6 +176,7 @@ std::string ExplanationText(const Explanation& explanation) {
   std::string text = absl::StrFormat(
       "%s%s%s: %s\n", group.group ? absl::StrFormat("group %d", *group.group) : "no group",
       group.resource.empty() ? "" : ", ", group.resource, VerdictWords(group));
+  if (explanation.by_claims) text += absl::StrFormat("  %s\n", kByClaims);
   text += MembersText(explanation) + MdevsText(explanation) + MergesText(explanation);
   text += PathsText(explanation) + RefusalsText("refused", group.refusals) +
           RefusalsText("warnings", group.warnings) + IfSelectedText(explanation) +

@@ -73,6 +73,10 @@ TEST_CASE("a region whose GPUs are not all given to guests is nobody's, and says
     grace.rule.partitions = {{"0", "9"}};
     why = "no set of resources[].partitions has all of its GPUs";
   }
+  SECTION("claims ask for them") {
+    grace.rule.serve = Serve::kDra;
+    why = "resource claims get no such node";
+  }
   const EgmShare share = grace.Planned().egm.at(0);
   CHECK(share.resource.empty());
   CHECK(share.units.empty());
@@ -89,6 +93,31 @@ TEST_CASE("a region whose GPUs are of two resources is nobody's", "[iommu]") {
   CHECK(plan.egm.at(0).why ==
         "0008:01:00.0 is of nvidia.com/gb200 and 0009:01:00.0 of nvidia.com/other");
   CHECK(plan.egm.at(1).resource == "nvidia.com/other");
+}
+
+TEST_CASE("while a GPU is still to be bound no region goes to anybody: it may have one more",
+          "[iommu]") {
+  Grace grace;
+  PciDevice& second = grace.facts.devices[1];
+  second.driver = "nvidia";
+  second.vfio_cdev.reset();
+  grace.facts.egm[0].gpus = {At("0008:01:00.0")};
+  std::vector<ResourceRule> rules = {grace.rule};
+  SECTION("of the same resource") {}
+  SECTION("of another resource of the same model") {
+    rules[0].select = {{.address = At("0008:01:00.0")}};
+    rules.push_back({.name = "nvidia.com/other", .select = {{.vendor = 0x10de}}});
+  }
+  const auto shares = [&] {
+    return MakePlan(grace.facts, {.resources = rules}, TestNames(), {}).egm;
+  };
+  for (const EgmShare& share : shares()) {
+    CHECK(share.resource.empty());
+    CHECK(share.why == "0009:01:00.0 is still to be bound, and the kernel may list it then");
+  }
+  second.driver = "nvgrace_gpu_vfio_pci";
+  second.vfio_cdev = "vfio0";
+  for (const EgmShare& share : shares()) CHECK(!share.resource.empty());
 }
 
 TEST_CASE("a set of the table that has all GPUs of a region will do, and so will a bundle",

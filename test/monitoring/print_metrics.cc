@@ -49,6 +49,7 @@ int main() {
   status.version = "0.1.0";
   status.node = std::make_shared<const NodeStatus>(SomeNode());
   status.plugins = {{.resource = kResource, .registered = true, .units = 1, .streams = 1}};
+  status.api = {.server = "https://api:6443", .requests = {{{"patch", "200"}, 1}}};
   const Counts counts = SomeCounts();
   status.counts = counts.counts();
   status.times = counts.times();

@@ -5,8 +5,6 @@ the agent's pod can keep. Exit code 77: skipped, with the reason.
     manifests_test.py SOURCE VFIO_AGENT RENDER      RENDER: the program of chart/, or nothing ("")
 """
 
-import copy
-import json
 import os
 import shutil
 import subprocess
@@ -15,96 +13,11 @@ import tempfile
 import unittest
 from pathlib import Path
 
-try:
-    import jsonschema
-    import yaml
-except ImportError as error:
-    print(f"skipped: {error} (packages python3-yaml, python3-jsonschema)")
-    sys.exit(77)
+sys.dont_write_bytecode = True  # nothing into the sources
+from manifests import AGENT, KUSTOMIZE, OVERLAYS, RENDER, by_name, kustomize, one, plain, render, without_settings
+import yaml  # last: manifests tells where it is missing
 
-SOURCE, AGENT, RENDER = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-CHART = SOURCE / "packaging/helm/vfio-agent"
-KUSTOMIZE = SOURCE / "packaging/kustomize"
-# The chart's values that say what an overlay says.
-OVERLAYS = {
-    "base": {},
-    "overlays/nfd": {"nfd": {"enabled": True}},
-    "overlays/openshift": {"openshift": {"enabled": True}},
-    "overlays/api": {"api": {"enabled": True}},
-    "overlays/dra": {"api": {"enabled": True}, "dra": {"enabled": True}},
-    "overlays/monitoring": {"metrics": {name: {"enabled": True} for name in ("podMonitor", "rules", "dashboard")}},
-    "overlays/unprivileged": {"privileged": False},
-}
-
-
-def kustomize(folder):
-    program = ["kustomize", "build"] if shutil.which("kustomize") else ["kubectl", "kustomize"]
-    answer = subprocess.run([*program, str(KUSTOMIZE / folder)], check=True, capture_output=True, text=True)
-    return list(yaml.safe_load_all(answer.stdout))
-
-
-def render(values, release="vfio-agent", kubernetes="v1.33.1"):
-    # Helm does the same before it renders.
-    jsonschema.validate(values, json.loads((CHART / "values.schema.json").read_text()))
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        yaml.safe_dump(values, file)
-        file.flush()
-        command = [RENDER, str(CHART), "vfio-agent", release, file.name, kubernetes]
-        answer = subprocess.run(command, check=True, capture_output=True, text=True)
-    text = answer.stdout.split("# Source: NOTES.txt")
-    rest = text[0] + text[1].split("\n---\n", 1)[1]
-    return [document for document in yaml.safe_load_all(rest) if document]
-
-
-def one(documents, kind):
-    found = [document for document in documents
-             if document["kind"] == kind and not document["metadata"]["name"].endswith("-dashboard")]
-    assert len(found) == 1, f"{len(found)} of kind {kind}"
-    return found[0]
-
-
-def by_name(items):
-    return {item["name"]: item for item in items}
-
-
-def plain(documents):
-    """What has to be the same in both: no helper labels, no test, no namespace, lists by name."""
-    result = {}
-    for document in copy.deepcopy(documents):
-        if document["kind"] in ("Namespace", "Pod"):
-            continue
-        for part in (document, document.get("spec", {}).get("template", {})):
-            drop_labels(part.get("metadata", {}), "labels")
-        for selector in (document.get("spec", {}).get("selector"),):
-            drop_labels(selector or {}, "matchLabels")
-        if document["kind"] == "ConfigMap":
-            document["data"] = {key: yaml.safe_load(text) for key, text in document["data"].items()}
-        result[(document["kind"], document["metadata"]["name"])] = document
-    for (kind, _), document in result.items():
-        if kind == "DaemonSet":
-            plain_pod(document["spec"]["template"]["spec"])
-    return result
-
-
-def drop_labels(holder, key):
-    labels = {name: value for name, value in holder.pop(key, {}).items()
-              if not name.startswith(("app.kubernetes.io/", "helm.sh/"))}
-    if labels:
-        holder[key] = labels
-
-
-def plain_pod(pod):
-    container = pod["containers"][0]
-    # In the base the file says these; the chart has values for them.
-    container.pop("imagePullPolicy", None)
-    env = {row["name"]: row.get("value") for row in container.pop("env", [])}
-    for name, told in (("LOG_LEVEL", "info"), ("LOG_FORMAT", "json"), ("METRICS_LISTEN", ":9431"),
-                       ("DEVICE_PLUGIN_DIR", "/var/lib/kubelet/device-plugins"),
-                       ("KUBELET_ROOT_DIR", "/var/lib/kubelet")):
-        assert env.pop("VFIO_AGENT_" + name, told) == told, name
-    container["env"] = env
-    container["volumeMounts"] = by_name(container["volumeMounts"])
-    pod["volumes"] = by_name(pod["volumes"])
+MODE_LABEL = "nvidia.com/gpu.workload.config"
 
 
 class Rules:
@@ -193,16 +106,29 @@ class Kustomizations(Rules, unittest.TestCase):
                 enforce = one(documents, "Namespace")["metadata"]["labels"]
                 self.assertEqual(enforce["pod-security.kubernetes.io/enforce"], "privileged")
 
-    def test_components_go_together(self):
-        names = sorted(path.name for path in KUSTOMIZE.glob("components/*"))
-        text = {"resources": ["../base"], "components": [f"../components/{name}" for name in names]}
+    def beside_the_base(self, text):
+        """What a kustomization of one's own makes, two folders below packaging/kustomize."""
         with tempfile.TemporaryDirectory() as folder:
             for name in ("kustomize", "monitoring"):
                 shutil.copytree(KUSTOMIZE.parent / name, Path(folder) / name)
-            mine = Path(folder) / "kustomize/all"
+            mine = Path(folder) / "kustomize/overlays/mine"
             mine.mkdir()
-            (mine / "kustomization.yaml").write_text(yaml.safe_dump(text))
-            documents = kustomize(mine)
+            (mine / "kustomization.yaml").write_text(text)
+            return kustomize(mine)
+
+    def test_with_the_patch_of_the_api_overlay_the_pod_does_not_go_with_the_label(self):
+        text = (KUSTOMIZE / "overlays/api/kustomization.yaml").read_text()
+        before, patch = text.split("# patches:\n")
+        patch = "patches:\n" + "".join(line.removeprefix("#") for line in patch.splitlines(True))
+        selectors = [one(self.beside_the_base(each), "DaemonSet")["spec"]["template"]["spec"]["nodeSelector"]
+                     for each in (before, before + patch)]
+        self.assertEqual(selectors[0].pop(MODE_LABEL), "vm-passthrough")
+        self.assertEqual(*selectors)
+
+    def test_components_go_together(self):
+        names = sorted(path.name for path in KUSTOMIZE.glob("components/*"))
+        text = {"resources": ["../../base"], "components": [f"../../components/{name}" for name in names]}
+        documents = self.beside_the_base(yaml.safe_dump(text))
         self.check_pod(one(documents, "DaemonSet"))
         kinds = {document["kind"] for document in documents}
         self.assertLessEqual({"PodMonitor", "ServiceAccount", "RoleBinding"}, kinds)
@@ -243,6 +169,16 @@ class Chart(Rules, unittest.TestCase):
             document["metadata"].pop("labels")
         path = KUSTOMIZE / "components/api-own-node/policy.yaml"
         self.assertEqual(mine, list(yaml.safe_load_all(path.read_text())))
+
+    def test_a_label_that_the_pod_goes_with_cannot_decide_the_mode(self):
+        by_label = {"config": {"mode": {"fromNodeLabel": MODE_LABEL}}}
+        with self.assertRaises(subprocess.CalledProcessError) as caught:
+            render(by_label)
+        self.assertIn("config.mode.fromNodeLabel is " + MODE_LABEL, caught.exception.stderr)
+        for values in ({**by_label, "nodeSelector": {MODE_LABEL: None}}, {**by_label, "existingConfigMap": "mine"},
+                       {"config": {"mode": {"fromNodeLabel": "example.com/mode"}}}, {"config": {"mode": "container"}}):
+            with self.subTest(values=values):
+                self.check_pod(one(render(values), "DaemonSet"))
 
     def test_names_follow_the_release(self):
         self.assertEqual(one(render({}, "gpu"), "DaemonSet")["metadata"]["name"], "gpu-vfio-agent")
@@ -310,14 +246,6 @@ class Chart(Rules, unittest.TestCase):
         pod = one(render({}), "Pod")
         self.assertEqual(pod["metadata"]["annotations"]["helm.sh/hook"], "test")
         self.assertFalse([volume for volume in pod["spec"]["volumes"] if "hostPath" in volume])
-
-
-def without_settings(document):
-    """The file's log and metrics are the chart's own values."""
-    if document["kind"] == "ConfigMap" and "config.yaml" in document["data"]:
-        for key in ("log", "metrics"):
-            document["data"]["config.yaml"].pop(key, None)
-    return document
 
 
 def main():

@@ -192,6 +192,29 @@ TEST_CASE("explain: of a copy without registers it says so, and asks nobody to b
   CHECK_THAT(result.out, !Catch::Contains("CAP_SYS_ADMIN") && !Catch::Contains("sudo vfio-agent"));
 }
 
+TEST_CASE("explain: a device and a resource that claims ask for say so, others do not", "[node]") {
+  const Node node("gb200-4gpu-egm");
+  const auto explain = [&node](const std::string& selector, const std::string& serve) {
+    const std::string file = node.dir().Write(
+        "config.yaml",
+        "resources: [{preset: nvidia, name: nvidia.com/gb200, serve: " + serve + "}]\n");
+    const ProgramResult result = node.Run({"explain", selector, "--config", file});
+    CHECK(result.exit_code == 0);
+    const json groups = node.RunJson({"explain", selector, "--config", file}).at("groups");
+    for (const json& group : groups) CHECK(group.contains("serve") == (serve == "dra"));
+    return result.out;
+  };
+  constexpr char kLine[] = "  served by claims (serve: dra)\n";
+  CHECK_THAT(explain("0008:01:00.0", "dra"),
+             Catch::Contains(kLine) &&
+                 Catch::Contains("goes to nobody: resource claims get no such node"));
+  CHECK_THAT(explain("nvidia.com/gb200", "dra"),
+             Catch::StartsWith(std::string("resource nvidia.com/gb200: 4 units\n") + kLine));
+  for (const char* selector : {"0008:01:00.0", "nvidia.com/gb200"}) {
+    CHECK_THAT(explain(selector, "device-plugin"), !Catch::Contains("by claims"));
+  }
+}
+
 TEST_CASE("explain: of a single function nothing tells why it is together", "[node]") {
   const Node node(Node::MachineText{kSharedPort});
   CHECK_THAT(node.Run({"explain", "00:02.0"}).out, !Catch::Contains("why together"));

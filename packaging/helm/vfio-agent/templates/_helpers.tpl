@@ -90,6 +90,16 @@ container.apparmor.security.beta.kubernetes.io/vfio-agent: unconfined
 {{- end -}}
 {{- end -}}
 
+{{/* A pod that goes with the label cannot switch the mode by it. */}}
+{{- define "vfio-agent.checkMode" -}}
+{{- if and (not .Values.existingConfigMap) (kindIs "map" .Values.config.mode) -}}
+{{- $label := get .Values.config.mode "fromNodeLabel" -}}
+{{- if kindIs "string" (index (default dict .Values.nodeSelector) $label) -}}
+{{- fail (printf "config.mode.fromNodeLabel is %s, which nodeSelector asks for: when the label changes, the agent's pod would be deleted before it could switch. Take the key out of nodeSelector (null for it), or use another label." $label) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The mounts that go by `privileged`; the volumes below have the same names. */}}
 {{- define "vfio-agent.nodeMounts" -}}
 {{- if .Values.privileged -}}
