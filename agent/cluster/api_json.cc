@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/status/status.h"
+#include "sysfs/status.h"
 
 namespace vfio_agent {
 namespace {
@@ -12,9 +13,13 @@ namespace {
 constexpr int kDepth = 64;
 constexpr size_t kNameBytes = 253;
 
+// Each takes some 16 to 100 bytes of memory. What etcd keeps has far fewer.
+constexpr size_t kValues = 200'000;
+
 // Looked at before the parser does: what it builds must be taken down again.
-bool IsShallow(std::string_view text) {
+absl::Status Measure(std::string_view text) {
   int depth = 0;
+  size_t values = 0;
   bool quoted = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -24,12 +29,16 @@ bool IsShallow(std::string_view text) {
     } else if (c == '"') {
       quoted = true;
     } else if (c == '{' || c == '[') {
-      if (++depth > kDepth) return false;
+      if (++depth > kDepth) return absl::DataLossError("JSON that is nested too deep");
+      ++values;
     } else if (c == '}' || c == ']') {
       --depth;
+    } else if (c == ',') {
+      ++values;
     }
+    if (values > kValues) return absl::DataLossError("JSON of too many values");
   }
-  return true;
+  return absl::OkStatus();
 }
 
 bool IsLowerOrDigit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
@@ -38,7 +47,7 @@ bool IsLowerOrDigit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <=
 
 absl::StatusOr<ApiJson> ParseApiJson(std::string_view text) {
   if (text.size() > kApiBytes) return absl::DataLossError("more than 4 MiB of JSON");
-  if (!IsShallow(text)) return absl::DataLossError("JSON that is nested too deep");
+  RETURN_IF_ERROR(Measure(text));
   ApiJson json = ApiJson::parse(text, nullptr, false);
   if (json.is_discarded()) return absl::DataLossError("no JSON");
   if (!json.is_object()) return absl::DataLossError("JSON that is no object");

@@ -17,8 +17,8 @@ using ApiJson = nlohmann::json;
 // MB.
 inline constexpr size_t kApiBytes = size_t{4} << 20;
 
-// An object. DataLoss for anything else, for broken JSON, and for what is nested deeper than any
-// object of Kubernetes' is.
+// An object. DataLoss for anything else, for broken JSON, and for what is nested deeper, or
+// has more values, than any object of Kubernetes'.
 absl::StatusOr<ApiJson> ParseApiJson(std::string_view text);
 
 // What stands at `path`; nullptr where there is nothing.

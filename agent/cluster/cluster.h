@@ -18,6 +18,14 @@
 
 namespace vfio_agent {
 
+// ClusterStatus::last_error as long as the API server has no Node of ours.
+inline constexpr char kNoSuchNode[] = "there is no Node of this name";
+
+// For an agent that needs the API server and goes without it.
+inline constexpr char kNoApiRemedy[] =
+    "give it a token and rights in the cluster (overlays/api, or api.enabled in the chart); "
+    "api.server must not be none";
+
 // All times are of the wall clock: they are for people and for the API server.
 
 struct NodeCondition {
@@ -32,6 +40,7 @@ struct NodeCondition {
 struct WantedNode {
   std::optional<NodeCondition> condition;     // none: ours, if there is one, is removed
   std::map<std::string, std::string> labels;  // all "vfio-agent/..."; others of these are removed
+  bool keeps_labels = false;  // false: somebody else (NFD) does; none is written or removed
   bool operator==(const WantedNode&) const = default;
 };
 

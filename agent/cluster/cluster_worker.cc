@@ -129,15 +129,17 @@ void ClusterWorker::TakeNews() {
       ours = true;
       if (news.kind != WatchNews::Kind::kGone) node = ReadNode(object);
     }
-    if (ours) NodeIs(std::move(node));
+    if (ours) NodeIs(std::move(node), news.kind == WatchNews::Kind::kAll);
   }
 }
 
-void ClusterWorker::NodeIs(std::optional<ApiNode> node) {
+void ClusterWorker::NodeIs(std::optional<ApiNode> node, bool listed) {
   const SeenNode seen = node ? SeenNode{node->uid, node->labels} : SeenNode{};
   events_.NodeIs(seen.uid);
-  writer_.Saw(node);
+  writer_.Saw(node, listed);
   if (node_ == seen) return;  // its heartbeat, mostly
+  if (seen.uid.empty()) missing_since_ = absl::Now();
+  notes_.NodeIs(options_.node_name, !seen.uid.empty());
   node_ = seen;
   node_news_ = seen;
 }
@@ -203,6 +205,10 @@ bool ClusterWorker::IsDone(absl::Time limit) const {
 
 ClusterStatus ClusterWorker::Status() const {
   ClusterStatus status = status_;
+  if (node_ && node_->uid.empty()) {
+    status.last_error = kNoSuchNode;
+    status.last_error_at = missing_since_;
+  }
   status.connected = watch_.status().ok();
   status.written = writer_.written();
   status.requests = client_.counts();

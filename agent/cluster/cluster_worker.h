@@ -46,7 +46,7 @@ class ClusterWorker {
   void OnLine(std::string_view line);
   void OnWatchEnd(const ApiAnswer& answer);
   void TakeNews();
-  void NodeIs(std::optional<ApiNode> node);
+  void NodeIs(std::optional<ApiNode> node, bool listed);
   // Of every answer: what is counted and told.
   void Account(const absl::Status& status, Moment now);
   absl::Time Due() const;
@@ -63,6 +63,7 @@ class ClusterWorker {
   bool listing_ = false;
   std::optional<SeenNode> node_;
   std::optional<SeenNode> node_news_;
+  absl::Time missing_since_ = absl::InfinitePast();  // the Node; of the wall clock
   ClusterStatus status_;
 };
 

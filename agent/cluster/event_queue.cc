@@ -12,6 +12,11 @@ namespace {
 constexpr size_t kKnown = 1024;
 constexpr int kDetours = 3;
 constexpr size_t kNameShown = 128;
+constexpr int kTries = 10;
+constexpr int kUnauthorized = 401;
+constexpr int kBusy = 429;
+constexpr int kUnavailable = 503;
+constexpr int kGatewayTimeout = 504;
 
 // What no other try makes better, besides what the pod's namespace no longer takes.
 bool IsFinal(const absl::Status& status) {
@@ -21,7 +26,17 @@ bool IsFinal(const absl::Status& status) {
           Message(status).find("being terminated") != std::string::npos);
 }
 
+// Nobody has looked at the event: another one would have been answered the same.
+bool IsOfAll(int code) { return code == 0 || code == kUnauthorized || code == kBusy; }
+// Mostly so. Nothing is lost where such a time is long.
+bool IsMostlyOfAll(int code) { return code == kUnavailable || code == kGatewayTimeout; }
+
 }  // namespace
+
+std::deque<EventQueue::Waiting>::iterator EventQueue::FindWaiting(const std::string& name) {
+  return std::ranges::find_if(
+      waiting_, [&name](const Waiting& waiting) { return waiting.event.name == name; });
+}
 
 void EventQueue::Post(std::vector<ClusterEvent> events) {
   for (ClusterEvent& event : events) {
@@ -29,16 +44,13 @@ void EventQueue::Post(std::vector<ClusterEvent> events) {
       Lose(CutText(event.name, kNameShown), status);
       continue;
     }
-    const auto same = std::ranges::find(waiting_, event.name, &ClusterEvent::name);
-    if (same != waiting_.end()) {
-      same->count = event.count;
-      same->last = event.last;
+    if (const auto same = FindWaiting(event.name); same != waiting_.end()) {
+      same->event.count = event.count;
+      same->event.last = event.last;
       continue;
     }
-    waiting_.push_back(std::move(event));
-    if (waiting_.size() <= kCapacity) continue;
-    waiting_.pop_front();
-    ++dropped_;
+    waiting_.push_back({.event = std::move(event)});
+    for (; waiting_.size() > kCapacity; ++dropped_) waiting_.pop_front();
   }
 }
 
@@ -49,7 +61,8 @@ absl::Time EventQueue::due() const {
 std::optional<EventCall> EventQueue::Next(absl::Time now) {
   if (due() > now) return std::nullopt;
   if (!current_) {
-    current_ = Current{.event = std::move(waiting_.front())};
+    Waiting& first = waiting_.front();
+    current_ = Current{.event = std::move(first.event), .tries = first.tries};
     waiting_.pop_front();
     const ClusterEvent& event = current_->event;
     if (known_.contains(event.name)) {
@@ -103,6 +116,8 @@ void EventQueue::OnPosted(const ApiAnswer& answer, absl::Time now) {
   // The API server forgets events after an hour.
   if (series && absl::IsNotFound(answer.status)) return Detour(EventCall::Kind::kCreate, answer);
   if (IsFinal(answer.status)) return GiveUp(answer.status);
+  // A quota or an admission policy of the pod's namespace says nothing of other events.
+  if (current_->event.pod && absl::IsPermissionDenied(answer.status)) return Drop(answer.status);
   TryAgain(answer, now);
 }
 
@@ -114,6 +129,17 @@ void EventQueue::Detour(EventCall::Kind next, const ApiAnswer& answer) {
 void EventQueue::TryAgain(const ApiAnswer& answer, absl::Time now) {
   status_ = answer.status;
   retry_at_ = now + retry_.After(answer);
+  if (IsOfAll(answer.code)) return;
+  if (!IsMostlyOfAll(answer.code) && ++current_->tries >= kTries) return Drop(answer.status);
+  Waiting again{.event = std::move(current_->event), .tries = current_->tries};
+  current_.reset();
+  // Posted again meanwhile: that one has the newer count.
+  if (const auto same = FindWaiting(again.event.name); same != waiting_.end()) {
+    again.event.count = same->event.count;
+    again.event.last = same->event.last;
+    waiting_.erase(same);
+  }
+  waiting_.push_back(std::move(again));
 }
 
 void EventQueue::Lose(const std::string& name, const absl::Status& why) {
@@ -121,9 +147,15 @@ void EventQueue::Lose(const std::string& name, const absl::Status& why) {
   ++dropped_;
 }
 
-void EventQueue::GiveUp(const absl::Status& why) {
+void EventQueue::Drop(const absl::Status& why) {
   Lose(current_->event.name, why);
   current_.reset();
+}
+
+// It is the event that the server finds fault with: all is well with posting.
+void EventQueue::GiveUp(const absl::Status& why) {
+  status_ = absl::OkStatus();
+  Drop(why);
 }
 
 void EventQueue::Done() {

@@ -37,6 +37,7 @@ class EventQueue {
   EventQueue(Reporter reporter, Retry::Limits limits)
       : reporter_(std::move(reporter)), retry_(limits) {}
 
+  // In order; but what the server does not take now goes behind the others.
   void Post(std::vector<ClusterEvent> events);
   void NodeIs(const std::string& uid) { reporter_.node_uid = uid; }
 
@@ -51,18 +52,24 @@ class EventQueue {
   size_t waiting() const { return waiting_.size() + (current_ ? 1 : 0); }
   uint64_t posted() const { return posted_; }
   uint64_t dropped() const { return dropped_; }
-  // OK, or why the last request is to be made again.
+  // Why the last event was not posted, until the server takes one, or finds fault with one alone.
   const absl::Status& status() const { return status_; }
   // Why events were given up since the last call.
   std::vector<absl::Status> TakeLost() { return std::exchange(lost_, {}); }
 
  private:
+  struct Waiting {
+    ClusterEvent event;
+    int tries = 0;  // that failed for a reason that may be the event's own
+  };
   struct Current {
     ClusterEvent event;
+    int tries = 0;
     EventCall::Kind next = EventCall::Kind::kCreate;
     int detours = 0;  // from create to series or back
   };
   void Lose(const std::string& name, const absl::Status& why);
+  void Drop(const absl::Status& why);
   void GiveUp(const absl::Status& why);
   void Done();
   void Remember(const std::string& name);
@@ -70,10 +77,11 @@ class EventQueue {
   void OnPod(const ApiAnswer& answer, absl::Time now);
   void OnPosted(const ApiAnswer& answer, absl::Time now);
   void TryAgain(const ApiAnswer& answer, absl::Time now);
+  std::deque<Waiting>::iterator FindWaiting(const std::string& name);
 
   Reporter reporter_;
   Retry retry_;
-  std::deque<ClusterEvent> waiting_;
+  std::deque<Waiting> waiting_;
   std::optional<Current> current_;
   bool underway_ = false;
   absl::Time retry_at_ = absl::InfinitePast();

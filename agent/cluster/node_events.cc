@@ -46,7 +46,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"contention_over", kNormal, "ContentionOver", "Register", "is served by this agent alone"},
     {"directory_replaced", kWarning, "DirectoryReplaced", "Register",
      "has a new device-plugin directory"},
-    {"allocate_refused", kWarning, "AllocateRefused", "Allocate", "was not given", true},
+    {"allocate_refused", kWarning, "AllocateRefused", "Allocate", "was not given"},
     {"prestart_refused", kWarning, "StartRefused", "Start", "must not be started with", true},
     {"config_reloaded", kNormal, "ConfigReloaded", "Configure", "has a new configuration"},
     {"config_rejected", kWarning, "ConfigRejected", "Configure", "keeps its configuration"},

@@ -27,15 +27,16 @@ void NodeWriter::Want(WantedNode wanted) {
     type_ = wanted.condition->type;
   }
   if (!wanted_ || wanted.condition != wanted_->condition) condition_.settled = false;
-  if (!wanted_ || wanted.labels != wanted_->labels) labels_.settled = false;
+  const bool kept = wanted_ && wanted.keeps_labels == wanted_->keeps_labels;
+  if (!kept || wanted.labels != wanted_->labels) labels_.settled = false;
   wanted_ = std::move(wanted);
 }
 
 // The watch may still be behind the answer to our own write.
-void NodeWriter::Saw(const std::optional<ApiNode>& node) {
+void NodeWriter::Saw(const std::optional<ApiNode>& node, bool listed) {
   blind_ = false;
   const bool same = node && node_ && node->uid == node_->uid;
-  if (same && !IsNewer(node->version, node_->version)) return;
+  if (same && !listed && !IsNewer(node->version, node_->version)) return;
   if (!same) condition_.settled = labels_.settled = false;  // nobody has changed what was not there
   node_ = node;
 }
@@ -48,26 +49,35 @@ bool NodeWriter::ConditionDiffers() const {
 }
 
 bool NodeWriter::LabelsDiffer() const {
-  return wanted_->labels != (node_ ? node_->OwnLabels() : known_.labels);
+  return wanted_->keeps_labels && wanted_->labels != (node_ ? node_->OwnLabels() : known_.labels);
 }
 
 absl::Time NodeWriter::DueOf(const Part& part, bool differs) const {
   if (!differs) return absl::InfiniteFuture();
-  if (!part.settled) return part.written + options_.own_pause;
-  return part.written + options_.rewrite_pause * (1 << std::min(part.rewrites, kDoublings));
+  const absl::Duration pause =
+      part.settled ? options_.rewrite_pause * (1 << std::min(part.rewrites, kDoublings))
+                   : options_.own_pause;
+  return std::max(part.retry_at, part.written + pause);
 }
 
 absl::Time NodeWriter::ConditionDue() const {
   const bool differs = ConditionDiffers();
   if (differs || !wanted_->condition) return DueOf(condition_, differs);
-  return condition_.written + options_.heartbeat;
+  return std::max(condition_.retry_at, condition_.written + options_.heartbeat);
 }
 
 absl::Time NodeWriter::LabelsDue() const { return DueOf(labels_, LabelsDiffer()); }
 
 absl::Time NodeWriter::due() const {
   if (!wanted_ || !Known() || underway_) return absl::InfiniteFuture();
-  return std::max(retry_at_, std::min(ConditionDue(), LabelsDue()));
+  return std::min(ConditionDue(), LabelsDue());
+}
+
+absl::Status NodeWriter::status() const {
+  if (!wanted_) return absl::OkStatus();
+  const bool condition = wanted_->condition || ConditionDiffers();
+  if (condition && !condition_.status.ok()) return condition_.status;
+  return LabelsDiffer() ? labels_.status : absl::OkStatus();
 }
 
 bool NodeWriter::written() const {
@@ -113,25 +123,27 @@ void NodeWriter::Written(Part& part, bool settled, absl::Time now) {
 }
 
 void NodeWriter::OnAnswer(const ApiAnswer& answer, Moment now) {
-  const NodeWrite::Part part = *std::exchange(underway_, std::nullopt);
-  status_ = answer.status;
+  const NodeWrite::Part sent = *std::exchange(underway_, std::nullopt);
+  const bool of_condition = sent == NodeWrite::Part::kCondition;
+  Part& part = of_condition ? condition_ : labels_;
+  part.status = answer.status;
   if (!answer.status.ok()) {
-    retry_at_ = now.steady + retry_.After(answer);
+    part.retry_at = now.steady + part.retry.After(answer);
     return;
   }
-  retry_.Succeeded();
-  const bool heartbeat = part == NodeWrite::Part::kCondition && !ConditionDiffers();
+  part.retry.Succeeded();
+  const bool heartbeat = of_condition && !ConditionDiffers();
   const absl::StatusOr<ApiJson> json = ParseApiJson(answer.body);
   // A Node without a uid is none.
   if (json.ok() && !blind_ && !TextAt(*json, {"metadata", "uid"}).empty()) Saw(ReadNode(*json));
-  if (part == NodeWrite::Part::kCondition) {
+  if (of_condition) {
     known_.condition = sent_.condition;
-    if (heartbeat) condition_.settled = false;  // nobody's change has been put right
-    return Written(condition_, sent_.condition == wanted_->condition, now.steady);
+    if (heartbeat) part.settled = false;  // nobody's change has been put right
+    return Written(part, sent_.condition == wanted_->condition, now.steady);
   }
   known_.labels = sent_.labels;
-  const bool settled = part == NodeWrite::Part::kStaleLabels || !LabelsDiffer();
-  Written(labels_, settled && sent_.labels == wanted_->labels, now.steady);
+  const bool settled = sent == NodeWrite::Part::kStaleLabels || !LabelsDiffer();
+  Written(part, settled && sent_.labels == wanted_->labels, now.steady);
 }
 
 }  // namespace vfio_agent

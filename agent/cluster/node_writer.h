@@ -30,11 +30,15 @@ class NodeWriter {
     absl::Duration rewrite_pause;  // after which another's change is put right; then doubled
     absl::Duration heartbeat;
   };
-  explicit NodeWriter(Options options) : options_(std::move(options)), retry_(options_.limits) {}
+  explicit NodeWriter(Options options)
+      : options_(std::move(options)),
+        condition_{.retry = Retry(options_.limits)},
+        labels_{.retry = Retry(options_.limits)} {}
 
   void Want(WantedNode wanted);
-  // What the watch shows; nullopt: there is no Node.
-  void Saw(const std::optional<ApiNode>& node);
+  // What the watch shows; nullopt: there is no Node. `listed`: by a list, after which nothing older
+  // follows: it counts whatever its version, for an etcd that was restored begins with lower ones.
+  void Saw(const std::optional<ApiNode>& node, bool listed = false);
   // The Node may not be seen: so it is written as if nothing were there.
   void Blind() { blind_ = true; }
 
@@ -51,14 +55,18 @@ class NodeWriter {
   bool wishes() const { return wanted_.has_value(); }
   // What is wanted stands there, as far as is known.
   bool written() const;
-  // OK, or why the last write failed.
-  const absl::Status& status() const { return status_; }
+  // OK, or why the last write of something that is still to be written failed.
+  absl::Status status() const;
   // How often in a row another's changes were put right.
   int rewrites() const { return std::max(condition_.rewrites, labels_.rewrites); }
 
  private:
-  // One of the two things that are ours on a Node.
+  // One of the two things that are ours on a Node. A failure of the one does not hold up the other:
+  // they need different rights.
   struct Part {
+    Retry retry;
+    absl::Time retry_at = absl::InfinitePast();
+    absl::Status status;
     absl::Time written = absl::InfinitePast();  // the last time
     bool settled = false;  // what is wanted now was there after a write of ours
     int rewrites = 0;
@@ -73,7 +81,6 @@ class NodeWriter {
   void Written(Part& part, bool settled, absl::Time now);
 
   Options options_;
-  Retry retry_;
   std::optional<WantedNode> wanted_;
   std::optional<ApiNode> node_;
   WantedNode known_;  // what was written last: all that is known of a Node that may not be seen
@@ -83,8 +90,6 @@ class NodeWriter {
   Part labels_;
   std::optional<NodeWrite::Part> underway_;
   WantedNode sent_;
-  absl::Time retry_at_ = absl::InfinitePast();
-  absl::Status status_;
 };
 
 }  // namespace vfio_agent

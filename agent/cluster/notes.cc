@@ -21,7 +21,7 @@ std::string RemedyFor(absl::StatusCode code, const std::string& rule) {
     case absl::StatusCode::kInvalidArgument:
       return "a fault of vfio-agent, please report it";
     case absl::StatusCode::kNotFound:
-      return "is there a Node of this name? (NODE_NAME)";
+      return "is there a Node of this name? (api.nodeName, NODE_NAME)";
     default:
       return "it is tried again, and everything else goes on without it";
   }
@@ -52,6 +52,17 @@ void ClusterNotes::Hear(const std::string& doing, const std::string& rule,
   trouble.told.insert(status.code());
   Say(absl::StrFormat("API server %s: cannot %s: %s: %s", server_, doing, Message(status),
                       RemedyFor(status.code(), rule)));
+}
+
+void ClusterNotes::NodeIs(const std::string& name, bool there) {
+  if (missing_ == !there) return;
+  missing_ = !there;
+  if (there) return Say(absl::StrFormat("API server %s: there is a Node %s now", server_, name));
+  Say(
+      absl::StrFormat("API server %s: there is no Node %s, so it gets no condition and no labels, "
+                      "and none is read: "
+                      "set api.nodeName or NODE_NAME to what `kubectl get nodes` calls this node",
+                      server_, name));
 }
 
 void ClusterNotes::Lost(const absl::Status& status) {

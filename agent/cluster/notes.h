@@ -21,6 +21,8 @@ class ClusterNotes {
   // is when it is updated, is not told of.
   void Hear(const std::string& doing, const std::string& rule, const absl::Status& status,
             absl::Time now);
+  // Whether there is a Node of this name, each time that it is known anew.
+  void NodeIs(const std::string& name, bool there);
   // What nothing can make good, such as an event that the server does not take: the first of each
   // kind, and not more than a few.
   void Lost(const absl::Status& status);
@@ -41,6 +43,7 @@ class ClusterNotes {
   std::map<std::string, Trouble> troubles_;  // by what was being done
   std::set<absl::StatusCode> lost_;          // that were told
   bool contested_ = false;
+  bool missing_ = false;  // told that there is no Node
   std::vector<std::string> said_;
 };
 

@@ -129,6 +129,30 @@ NodeCondition SayNothingGiven(const AgentStatus& status, const Served& served) {
   return Say(kFalse, "NothingSelected", {"the configuration selects no device of this node", kAsk});
 }
 
+bool IsUnderway(const ModeStatus& mode) {
+  return mode.state == "switching" || mode.state == "blocked";
+}
+
+NodeCondition SayMode(const ModeStatus& mode) {
+  return Say(kFalse, mode.state == "blocked" ? "ModeBlocked" : "ModeSwitching",
+             {"to mode " + mode.target, mode.reason});
+}
+
+// Also where the mode is not complete: one device that is held keeps no other from its guest.
+NodeCondition SayServing(const AgentStatus& status, const Served& served) {
+  const ModeStatus& mode = status.mode;
+  const size_t sick = served.units - served.healthy;
+  return Say(
+      kTrue, "Serving",
+      {List(served.resources),
+       served.unregistered.empty() ? "" : "not registered: " + List(served.unregistered, "; "),
+       sick == 0 ? "" : absl::StrFormat("%d units cannot be given now", sick),
+       Refused(*status.node),
+       IsUnderway(mode)
+           ? absl::StrFormat("mode %s is not complete (%s): %s", mode.mode, mode.state, mode.reason)
+           : ""});
+}
+
 }  // namespace
 
 NodeCondition PassthroughReady(const AgentStatus& status) {
@@ -143,22 +167,16 @@ NodeCondition PassthroughReady(const AgentStatus& status) {
                 status.picture.error});
   }
   const ModeStatus& mode = status.mode;
-  if (mode.state == "switching" || mode.state == "blocked") {
-    return Say(kFalse, mode.state == "blocked" ? "ModeBlocked" : "ModeSwitching",
-               {"to mode " + mode.target, mode.reason});
-  }
+  const bool stays = mode.target == mode.mode && mode.mode != "container";
+  if (IsUnderway(mode) && !stays) return SayMode(mode);
   if (mode.mode == "container") {
     return Say(kFalse, "ModeContainer", {"mode container: devices are for containers"});
   }
   const Served served = LookAt(status);
-  if (served.given == 0) return SayNothingGiven(status, served);
-  const size_t sick = served.units - served.healthy;
-  return Say(
-      kTrue, "Serving",
-      {List(served.resources),
-       served.unregistered.empty() ? "" : "not registered: " + List(served.unregistered, "; "),
-       sick == 0 ? "" : absl::StrFormat("%d units cannot be given now", sick),
-       Refused(*status.node)});
+  if (served.given > 0) return SayServing(status, served);
+  // Where units only wait for the kubelet it is not the mode that is waited for.
+  if (IsUnderway(mode) && served.healthy == 0) return SayMode(mode);
+  return SayNothingGiven(status, served);
 }
 
 bool MayPass(const NodeCondition& condition) {
@@ -167,9 +185,12 @@ bool MayPass(const NodeCondition& condition) {
   return std::ranges::count(kPassing, condition.reason) > 0;
 }
 
-NodeCondition PassthroughEnded() {
+NodeCondition PassthroughEnded(bool released) {
   return Say(kUnknown, "AgentStopped",
-             {"vfio-agent has been stopped on this node; devices stay as they are"});
+             {"vfio-agent has been stopped on this node",
+              released ? "what nobody holds is given back to the driver that it came from, what "
+                         "is held stays bound (bind.onExit: release)"
+                       : "devices stay as they are"});
 }
 
 }  // namespace vfio_agent

@@ -19,7 +19,7 @@ NodeCondition PassthroughReady(const AgentStatus& status);
 // True for what is mostly over in a moment: a start, a bind, a kubelet that restarts, a mode.
 bool MayPass(const NodeCondition& condition);
 
-// How the last words of an agent that ends are put.
-NodeCondition PassthroughEnded();
+// How the last words of an agent that ends are put. `released`: it gives back what nobody holds.
+NodeCondition PassthroughEnded(bool released);
 
 }  // namespace vfio_agent

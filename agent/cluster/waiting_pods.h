@@ -13,8 +13,8 @@
 
 namespace vfio_agent {
 
-// Neither Allocate nor PreStartContainer names the pod; the kubelet's list of pods may, a moment
-// later. After fifteen seconds nobody will. A value; the times come from outside.
+// PreStartContainer does not name the pod; the kubelet's list of pods may, a moment later. After
+// fifteen seconds nobody will. A value; the times come from outside.
 class WaitingPods {
  public:
   // An event without units is about no pod.

@@ -63,6 +63,7 @@ class Agent {
   void Ask(const char* trigger);
   void Tell();
   void OpenCluster();
+  void NoteNoLabel();
   void TellCluster();
   absl::Time Deadline() const;
   absl::Time NextRetry() const;
@@ -112,7 +113,9 @@ class Agent {
   Outlets outlets_;  // after the plugins, which keep gRPC quiet
   CdiFiles cdi_;
   NfdFile nfd_;
-  std::string labels_;     // of the last picture, as NFD is told
+  std::string labels_;  // of the last picture, as NFD is told
+  std::optional<NodeLabels>
+      node_labels_;        // as last seen, for a label that decides from a reload on
   ClusterTeller cluster_;  // after the loop, which its thread wakes
   Transitions transitions_;
   Retries retries_;

@@ -34,8 +34,7 @@ void Agent::OpenMode() {
 }
 
 void Agent::SetLabels(const NodeLabels& labels) {
-  mode_.SetLabels(labels, MonotonicNow());
-  Ask("mode");
+  if (mode_.SetLabels(labels, MonotonicNow())) Ask("mode");
 }
 
 // What is to be given back and can be, as jobs behind `work`; the rest is in `view`.

@@ -49,10 +49,12 @@ void Agent::Reload(bool asked) {
   if (!next->kept.empty()) Say(ConfigKept(next->kept));
   session_.Adopt(*std::move(next));
   mode_.SetRule(session_.config().mode, MonotonicNow());
+  if (node_labels_) mode_.SetLabels(*node_labels_, MonotonicNow());
   const Settings& settings = session_.settings();
   SetUpLog(settings.log_level, settings.log_format);
   book_.ConfigRead(true);
   Say(ConfigReloaded(session_.config().file_name, why, changes));
+  NoteNoLabel();
   jobs_.SetLimits(LimitsOf(settings));
   if (asked) session_.ForgiveErrors();
   retries_.Reset();

@@ -33,6 +33,11 @@ absl::Time Told(absl::Time time) {
                                       : absl::FromUnixMillis(absl::ToUnixMillis(time));
 }
 
+// Where NFD makes the labels, they are NFD's to take away as well.
+bool KeepsLabels(const Settings& settings) {
+  return settings.api_labels && settings.nfd_dir.empty();
+}
+
 std::string Environment(const char* name) {
   const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
   return value == nullptr ? "" : value;
@@ -118,7 +123,8 @@ void ClusterTeller::Tell(const Settings& settings, const Said& said) {
   const bool doubtful = IsDoubtful(condition, now.steady);
   // What the agent before this one has said stays until this one knows better.
   if (!doubtful || wanted_) {
-    WantedNode wanted{.labels = said.labels};
+    WantedNode wanted{.keeps_labels = KeepsLabels(settings)};
+    if (wanted.keeps_labels) wanted.labels = said.labels;
     if (settings.api_condition && doubtful) wanted.condition = wanted_->condition;
     if (settings.api_condition && !doubtful) wanted.condition = std::move(condition);
     if (wanted_ != wanted) cluster_->Want(wanted);
@@ -164,8 +170,8 @@ ApiStatus ClusterTeller::Status() const {
 void ClusterTeller::End(const Settings& settings, bool released, absl::Duration limit) {
   if (!on()) return;
   if (wanted_ || released) {
-    WantedNode wanted = wanted_.value_or(WantedNode());
-    if (settings.api_condition) wanted.condition = PassthroughEnded();
+    WantedNode wanted = wanted_.value_or(WantedNode{.keeps_labels = KeepsLabels(settings)});
+    if (settings.api_condition) wanted.condition = PassthroughEnded(released);
     if (released) wanted.labels.clear();
     cluster_->Want(std::move(wanted));
   }

@@ -44,7 +44,7 @@ class ClusterTeller {
 
   struct Said {
     const AgentStatus& status;
-    std::map<std::string, std::string> labels;
+    std::map<std::string, std::string> labels;  // for whoever keeps them, by the settings
   };
   // At the end of each turn.
   void Tell(const Settings& settings, const Said& said);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "agent/cluster/cluster.h"
 #include "agent/doctor/checks.h"
 #include "deviceplugin/stale_sockets.h"
 #include "iommu/rival.h"
@@ -142,6 +143,12 @@ Findings ApiServer(const DoctorFacts& facts) {
   const AgentStatus* const status = StatusOf(facts);
   if (status == nullptr) return {NoStatus(facts)};
   const ApiStatus& api = status->api;
+  if (api.server.empty() && !status->mode.label.empty()) {
+    return {Fail(absl::StrFormat("not used, so nobody tells the node's label %s, by which the mode "
+                                 "goes: nothing is bound or given back",
+                                 Printable(status->mode.label, 256)),
+                 kNoApiRemedy)};
+  }
   if (api.server.empty()) {
     return {Skipped("not used: the daemon has no token, or api.server is none")};
   }
@@ -152,6 +159,13 @@ Findings ApiServer(const DoctorFacts& facts) {
     return {Warn("no answer from " + who + why,
                  "devices are served all the same; see the note in the daemon's log, and that "
                  "api.nodeName is this node's name in `kubectl get nodes`")};
+  }
+  if (!api.written && api.last_error == kNoSuchNode) {
+    const bool decides = !status->mode.label.empty();
+    return {
+        {.state = decides ? State::kFail : State::kWarn,
+         .read = absl::StrFormat("%s%s", who, why),
+         .remedy = "set api.nodeName or NODE_NAME to what `kubectl get nodes` calls this node"}};
   }
   if (!api.written) {
     return {Warn("not everything is written to " + who + why,

@@ -24,7 +24,7 @@ class ModeKeeper {
   absl::Status Open();
 
   void SetRule(const ModeRule& rule, absl::Time now) { wish_.SetRule(rule, now); }
-  void SetLabels(const NodeLabels& labels, absl::Time now) { wish_.SetLabels(labels, now); }
+  bool SetLabels(const NodeLabels& labels, absl::Time now) { return wish_.SetLabels(labels, now); }
 
   // Before a view is made: what is wanted at `now`. Where nothing is, nothing needs to be planned.
   ModeWish::Answer Ask(absl::Time now) { return wish_.Ask(switch_.heading(), now); }

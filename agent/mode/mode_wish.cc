@@ -16,15 +16,16 @@ void ModeWish::SetRule(ModeRule rule, absl::Time now) {
   since_ = now;
 }
 
-void ModeWish::SetLabels(const NodeLabels& labels, absl::Time now) {
-  if (rule_.label.empty()) return;
+bool ModeWish::SetLabels(const NodeLabels& labels, absl::Time now) {
+  if (rule_.label.empty()) return false;
   const auto found = labels.find(rule_.label);
   std::optional<std::string> value;
   if (found != labels.end()) value = found->second;
-  if (read_ && value == value_) return;
+  if (read_ && value == value_) return false;
   read_ = true;
   value_ = std::move(value);
   since_ = now;
+  return true;
 }
 
 Mode ModeWish::Asked() const {

@@ -19,8 +19,9 @@ class ModeWish {
   explicit ModeWish(ModeRule rule) : rule_(std::move(rule)) {}
 
   void SetRule(ModeRule rule, absl::Time now);
-  // What the API server shows. One that goes away says nothing, and the last word stays.
-  void SetLabels(const NodeLabels& labels, absl::Time now);
+  // What the API server shows. One that goes away says nothing, and the last word stays. True where
+  // the label that decides says something else than before.
+  bool SetLabels(const NodeLabels& labels, absl::Time now);
 
   struct Answer {
     std::optional<Mode> mode;                 // nullopt: not known, or not for long enough

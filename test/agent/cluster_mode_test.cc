@@ -64,6 +64,20 @@ TEST_CASE("while the API server is away the mode stays as the label last was",
   CHECK(labelled.IsWith("nvidia"));
 }
 
+TEST_CASE("a label that a reload lets decide counts without having changed",
+          "[cluster][mode][grpc]") {
+  LabelledNode labelled;
+  labelled.Label("container");
+  const std::vector<std::string> arguments = labelled.Arguments();
+  labelled.node.dir().Write("config.yaml", "mode: vm-passthrough\n");
+  const Daemon daemon(arguments);
+  REQUIRE(labelled.cluster.WaitForCondition("True", "Serving"));
+  labelled.node.dir().Write("config.yaml", kByLabel);
+  daemon.Signal(SIGHUP);
+  CHECK(labelled.IsWith("nvidia"));
+  CHECK(daemon.CountLines({"event=note", "nobody tells"}) == 0);
+}
+
 TEST_CASE("a label that names no mode is the configured default, and an Event",
           "[cluster][mode][grpc]") {
   LabelledNode labelled;

@@ -205,13 +205,24 @@ TEST_CASE("what is switched off is not told", "[cluster][node][grpc]") {
   CHECK_FALSE(has(off));
 }
 
-TEST_CASE("where NFD makes the labels, the agent writes none", "[cluster][node][grpc]") {
+TEST_CASE("labels that NFD or nobody is to make are neither written nor taken away",
+          "[cluster][node][grpc]") {
   const Node node("hgx-8gpu");
-  const Cluster7 cluster;
+  Cluster7 cluster;
+  cluster.api.Merge(kNodePath, {{"metadata", {{"labels", {{"vfio-agent/iommu", "of-nfd"}}}}}});
   const auto kubelet = node.StartKubelet();
-  const Daemon daemon(cluster.Arguments(node, {"--nfd-dir", node.dir().path() + "/features.d"}));
+  std::vector<std::string> words = {"--on-exit", "release", "--api-labels", "false"};
+  if (GENERATE(true, false)) {
+    words = {"--on-exit", "release", "--nfd-dir", node.dir().path() + "/features.d"};
+  }
+  Daemon daemon(cluster.Arguments(node, words));
   REQUIRE(cluster.WaitForCondition("True", "Serving"));
   CHECK(cluster.Label("vfio-agent/passthrough.ready").empty());
+  CHECK(cluster.Label("vfio-agent/iommu") == "of-nfd");
+  daemon.Signal(SIGTERM);
+  CHECK(daemon.WaitForEnd(kLong) == 0);
+  CHECK(cluster.Label("vfio-agent/iommu") == "of-nfd");
+  CHECK_THAT(cluster.Condition().at("message").get<std::string>(), Catch::Contains("given back"));
 }
 
 TEST_CASE("without a token the agent goes without; it says so where a server is named",

@@ -91,6 +91,18 @@ TEST_CASE("what was refused to a pod says which units of which resource", "[node
   CHECK(event->units == std::vector<std::string>{"0000:11:00.0", "0000:12:00.0"});
 }
 
+TEST_CASE("a refused Allocate is told of no pod: whoever has the units is another",
+          "[node-events]") {
+  const auto event = ToNodeEvent(PluginSeen({.kind = PluginEvent::Kind::kAllocateRefused,
+                                             .resource = "nvidia.com/T4",
+                                             .ids = {"0000:11:00.0"},
+                                             .text = "held: pod team/vm has it"}));
+  REQUIRE(event);
+  CHECK(event->reason == "Held");
+  CHECK(event->units.empty());
+  CHECK_THAT(event->note, Catch::StartsWith("0000:11:00.0 of nvidia.com/T4 was not given"));
+}
+
 TEST_CASE("two warnings about devices of one group are two things", "[node-events]") {
   Refusal warning{.code = Code::kNoReset,
                   .group = 3,

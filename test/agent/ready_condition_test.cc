@@ -134,6 +134,33 @@ TEST_CASE("in mode container, and while the mode is switched, nothing is ready",
   CHECK_CONDITION(setup.Condition(mode), "False", "ModeSwitching");
 }
 
+TEST_CASE("a node that serves is ready also while a device of its mode is waited for", "[ready]") {
+  Setup setup;
+  const ModeStatus mode{.mode = "vm-passthrough",
+                        .target = "vm-passthrough",
+                        .state = GENERATE("blocked", "switching"),
+                        .reason = "pid 7 has 0000:13:00.0"};
+  CHECK_CONDITION(setup.Condition(mode), "True", "Serving");
+  CHECK(setup.Condition(mode).message ==
+        "2 nvidia.com/TESLA_T4; mode vm-passthrough is not complete (" + mode.state +
+            "): pid 7 has 0000:13:00.0");
+  setup.status.plugins[0].registered = false;
+  CHECK_CONDITION(setup.Condition(mode), "False", "NotRegistered");
+  setup.node.resources.clear();
+  CHECK_CONDITION(setup.Condition(mode), "False",
+                  mode.state == "blocked" ? "ModeBlocked" : "ModeSwitching");
+  CHECK_CONDITION(
+      Setup().Condition({.mode = "container", .target = "container", .state = "switching"}),
+      "False", "ModeSwitching");
+}
+
+TEST_CASE("the last words say whether devices are given back", "[ready]") {
+  CHECK_CONDITION(PassthroughEnded(false), "Unknown", "AgentStopped");
+  CHECK_THAT(PassthroughEnded(false).message, Catch::Contains("devices stay as they are"));
+  CHECK_THAT(PassthroughEnded(true).message,
+             Catch::Contains("is given back") && !Catch::Contains("devices stay as they are"));
+}
+
 TEST_CASE("what is mostly over in a moment is known as that", "[ready]") {
   Setup setup;
   CHECK_FALSE(MayPass(setup.Condition()));
@@ -146,7 +173,7 @@ TEST_CASE("what is mostly over in a moment is known as that", "[ready]") {
   CHECK(MayPass(setup.Condition()));
   setup.status.picture = {};
   CHECK(MayPass(setup.Condition()));
-  CHECK_FALSE(MayPass(PassthroughEnded()));
+  CHECK_FALSE(MayPass(PassthroughEnded(false)));
 }
 
 TEST_CASE("the message is one bounded line, whatever a device is called", "[ready]") {

@@ -23,6 +23,18 @@ TEST_CASE("only an object that is whole and not too deep is taken") {
   CHECK(ParseApiJson("{\"a\":\"\\\"" + std::string(100, '[') + "\"}").ok());
 }
 
+TEST_CASE("more values than any object has are not taken, for each costs memory") {
+  const auto many = [](size_t count, const std::string& each) {
+    std::string text = "{\"a\":[";
+    for (size_t i = 0; i < count; ++i) text += each;
+    return ParseApiJson(text + "0]}").status();
+  };
+  CHECK(many(199'000, "1,").ok());
+  CHECK(Message(many(201'000, "1,")) == "JSON of too many values");
+  CHECK(Message(many(101'000, "[],")) == "JSON of too many values");
+  CHECK(ParseApiJson("{\"a\":\"" + std::string(300'000, ',') + "\"}").ok());
+}
+
 TEST_CASE("what has another type than expected is as if it were not there") {
   const ApiJson json = *ParseApiJson(R"({"a":{"b":"x","n":7,"f":1.5,"m":-1,
       "big":99999999999999999999,"huge":18446744073709551615},"l":[1]})");

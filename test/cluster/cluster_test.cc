@@ -55,6 +55,19 @@ TEST_CASE("a Node that goes is shown as none, and is shown again when it comes b
   CHECK(stand.WaitForLabel(kMode, "container"));
 }
 
+TEST_CASE("a name that no Node has is told, with what to set, and is the last error") {
+  ClusterStand stand;
+  stand.options().node_name = "gpu-2";
+  Cluster& cluster = stand.Start();
+  CHECK(stand.WaitFor([&] { return stand.Notes().find("no Node gpu-2") != std::string::npos; }));
+  CHECK(stand.Notes().find("set api.nodeName or NODE_NAME") != std::string::npos);
+  CHECK(cluster.Status().last_error == kNoSuchNode);
+  CHECK(cluster.Status().last_error_at > absl::InfinitePast());
+  stand.server().AddNode("gpu-2");
+  CHECK(stand.WaitFor([&] { return stand.Notes().find("a Node gpu-2 now") != std::string::npos; }));
+  CHECK(cluster.Status().last_error.empty());
+}
+
 TEST_CASE("other Nodes are not asked for, and their changes are nobody's news") {
   ClusterStand stand;
   stand.server().AddNode("gpu-2");
@@ -82,7 +95,8 @@ TEST_CASE("a heartbeat of the kubelet's is no news") {
 TEST_CASE("what is wanted is written by server-side apply, and taken back likewise") {
   ClusterStand stand;
   Cluster& cluster = stand.Start();
-  cluster.Want({.condition = Ready(), .labels = {{"vfio-agent/mode.state", "ready"}}});
+  cluster.Want(
+      {.condition = Ready(), .labels = {{"vfio-agent/mode.state", "ready"}}, .keeps_labels = true});
   CHECK(stand.WaitFor([&] { return cluster.Status().written; }));
   CHECK(stand.ConditionField("status") == "True");
   CHECK(stand.ConditionField("reason") == "AllServed");
@@ -93,7 +107,7 @@ TEST_CASE("what is wanted is written by server-side apply, and taken back likewi
     CHECK(call.type == "application/apply-patch+yaml");
     CHECK(call.query == "fieldManager=vfio-agent&force=true");
   }
-  cluster.Want({});
+  cluster.Want({.keeps_labels = true});
   CHECK(stand.WaitFor([&] { return stand.ConditionField("status").empty(); }));
   CHECK(stand.WaitFor([&] { return stand.Label("vfio-agent/mode.state").empty(); }));
   CHECK(stand.server().Get(kNodePath)["status"]["conditions"].size() == 1);
@@ -114,7 +128,8 @@ TEST_CASE("what is wanted and there already is written once, and not again") {
 TEST_CASE("what somebody else has changed is put right again, once") {
   ClusterStand stand;
   Cluster& cluster = stand.Start();
-  cluster.Want({.condition = Ready(), .labels = {{"vfio-agent/mode.state", "ready"}}});
+  cluster.Want(
+      {.condition = Ready(), .labels = {{"vfio-agent/mode.state", "ready"}}, .keeps_labels = true});
   CHECK(stand.WaitFor([&] { return cluster.Status().written; }));
   const int writes = stand.server().Count("PATCH", kNodePath);
   stand.server().Merge(kNodePath, ConditionPatch("False"));

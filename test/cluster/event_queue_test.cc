@@ -137,8 +137,7 @@ TEST_CASE("a pod that has gone, or may not be looked at, is known by its name") 
 }
 
 TEST_CASE("what may pass is tried again, in order; what cannot is given up with the reason") {
-  for (const ApiAnswer& answer :
-       {NoAnswer(), Failure(500), Failure(401), Failure(403), Failure(409)}) {
+  for (const ApiAnswer& answer : {NoAnswer(), Failure(401), Failure(429)}) {
     CAPTURE(answer.code);
     EventQueue queue = NewQueue();
     queue.Post({TestEvent("gpu-1.a"), TestEvent("gpu-1.b")});
@@ -159,12 +158,68 @@ TEST_CASE("what may pass is tried again, in order; what cannot is given up with 
     EventQueue queue = NewQueue();
     queue.Post({TestEvent("gpu-1.a")});
     Call(queue);
+    queue.OnAnswer(Failure(500), kNow);
+    CHECK_FALSE(queue.status().ok());
+    Call(queue, queue.due());
     queue.OnAnswer(answer, kNow);
+    CHECK(queue.status().ok());
     CHECK(queue.waiting() == 0);
     CHECK(queue.dropped() == 1);
     CHECK(queue.TakeLost().size() == 1);
     CHECK(queue.TakeLost().empty());
   }
+}
+
+TEST_CASE("an event that the server does not take lets the others go first, and is given up") {
+  for (const int code : {403, 409, 500}) {
+    CAPTURE(code);
+    EventQueue queue = NewQueue();
+    queue.Post({TestEvent("gpu-1.a"), TestEvent("gpu-1.b")});
+    absl::Time now = kNow;
+    int tries = 0;
+    for (; queue.waiting() > 0 && tries < 20; now = queue.due()) {
+      const bool bad = Call(queue, now).document["metadata"]["name"] == "gpu-1.a";
+      CHECK((bad || tries == 1));
+      queue.OnAnswer(bad ? Failure(code) : Success("{}", 201), now);
+      if (bad) ++tries;
+    }
+    CHECK(tries == 10);
+    CHECK(queue.posted() == 1);
+    CHECK(queue.dropped() == 1);
+    CHECK(queue.TakeLost().size() == 1);
+  }
+}
+
+TEST_CASE("what comes again while it waits for another try is one event, with the newer count") {
+  EventQueue queue = NewQueue();
+  queue.Post({TestEvent("gpu-1.a"), TestEvent("gpu-1.b")});
+  Call(queue);
+  queue.Post({TestEvent("gpu-1.a", 2)});
+  queue.OnAnswer(Failure(500), kNow);
+  CHECK(queue.waiting() == 2);
+  CHECK(Call(queue, queue.due()).document["metadata"]["name"] == "gpu-1.b");
+  queue.OnAnswer(Success("{}", 201), kNow);
+  CHECK(Call(queue, queue.due()).document["series"]["count"] == 2);
+}
+
+TEST_CASE("a server that is unavailable for hours loses no event") {
+  EventQueue queue = NewQueue();
+  queue.Post({TestEvent("gpu-1.a")});
+  absl::Time now = kNow;
+  for (int i = 0; i < 100; ++i, now = queue.due()) {
+    Call(queue, now);
+    queue.OnAnswer(i % 2 == 0 ? Failure(503) : NoAnswer(), now);
+  }
+  CHECK(queue.waiting() == 1);
+}
+
+TEST_CASE("an event that a pod's namespace forbids is given up at once") {
+  EventQueue queue = NewQueue();
+  queue.Post({PodEvent("p-1"), TestEvent("gpu-1.b")});
+  Call(queue);
+  queue.OnAnswer(Failure(403, "exceeded quota"), kNow);
+  CHECK(queue.dropped() == 1);
+  CHECK(Call(queue).document["metadata"]["name"] == "gpu-1.b");
 }
 
 TEST_CASE("a server that is busy is given the time that it asks for") {

@@ -119,7 +119,8 @@ TEST_CASE("the heartbeat is written in its time and counts as nobody's change") 
 TEST_CASE("labels of ours are applied; those that nobody wants any more go by name") {
   Story story;
   story.Shows({{"vfio-agent/old", "x"}, {"kubernetes.io/hostname", "gpu-1"}});
-  story.writer.Want({.labels = {{"vfio-agent/mode.state", "ready"}, {"other.io/x", "not ours"}}});
+  story.writer.Want({.labels = {{"vfio-agent/mode.state", "ready"}, {"other.io/x", "not ours"}},
+                     .keeps_labels = true});
   const auto write = story.Next();
   REQUIRE(write);
   CHECK(write->part == Part::kLabels);
@@ -136,11 +137,19 @@ TEST_CASE("labels of ours are applied; those that nobody wants any more go by na
   CHECK(story.writer.written());
 }
 
+TEST_CASE("labels that somebody else keeps are left alone") {
+  Story story;
+  story.Shows(kWorks);
+  story.writer.Want({});
+  CHECK_FALSE(story.Next());
+  CHECK(story.writer.written());
+}
+
 TEST_CASE("what somebody else changes is put right once, then ever more slowly, and is told") {
   Story story;
   story.Shows(kWorks);
-  story.writer.Want({.labels = kWorks});
-  story.writer.Want({.condition = Ready(), .labels = kWorks});
+  story.writer.Want({.labels = kWorks, .keeps_labels = true});
+  story.writer.Want({.condition = Ready(), .labels = kWorks, .keeps_labels = true});
   story.Settle(kWorks, "True");
   absl::Time last = story.now - absl::Seconds(2);
   for (int i = 0; i < 8; ++i) {
@@ -198,6 +207,15 @@ TEST_CASE("a watch that is behind the answer to our own write changes nothing") 
   CHECK_FALSE(story.writer.written());
 }
 
+TEST_CASE("what a list shows counts also where its version is lower: etcd may have been restored") {
+  Story story;
+  story.Shows({}, "True");
+  story.writer.Want({.condition = Ready()});
+  CHECK(story.writer.written());
+  story.writer.Saw(ReadNode(*ParseApiJson(NodeText("3", {}))), true);
+  CHECK_FALSE(story.writer.written());
+}
+
 TEST_CASE("a Node that was made anew is written to, also where its versions are lower") {
   Story story;
   story.Shows({});
@@ -225,6 +243,28 @@ TEST_CASE("a failed write is made again after a pause, with what is wanted by th
   story.now = story.writer.due();
   CHECK(story.Next()->document["status"]["conditions"][0]["status"] == "False");
   story.Answer({}, "False");
+  CHECK(story.writer.status().ok());
+}
+
+TEST_CASE("a condition that may not be written holds up no labels, and no labels a condition") {
+  Story story;
+  story.Shows({});
+  story.writer.Want({.condition = Ready(), .labels = kWorks, .keeps_labels = true});
+  CHECK(story.Next()->part == Part::kCondition);
+  story.writer.OnAnswer(Failure(403), story.Now());
+  REQUIRE(story.Next()->part == Part::kLabels);
+  story.Answer(kWorks);
+  CHECK(absl::IsPermissionDenied(story.writer.status()));
+  CHECK(story.writer.due() == story.now + absl::Minutes(1));
+  story.writer.Want({.condition = Ready(), .keeps_labels = true});
+  story.now += absl::Seconds(1);
+  REQUIRE(story.Next()->part == Part::kStaleLabels);
+  story.writer.OnAnswer(Failure(403), story.Now());
+  story.now += absl::Minutes(1) - absl::Seconds(1);
+  REQUIRE(story.Next()->part == Part::kCondition);
+  story.Answer(kWorks, "True");
+  CHECK(absl::IsPermissionDenied(story.writer.status()));
+  story.writer.Want({.condition = Ready()});
   CHECK(story.writer.status().ok());
 }
 

@@ -51,6 +51,18 @@ TEST_CASE("another kind of failure of the same thing is told too, but they canno
   CHECK(notes.Take().size() == 2);
 }
 
+TEST_CASE("that there is no Node is told once, and that there is one only after that") {
+  ClusterNotes notes("https://api:6443");
+  notes.NodeIs("gpu-7", true);
+  CHECK(notes.Take().empty());
+  notes.NodeIs("gpu-7", false);
+  notes.NodeIs("gpu-7", false);
+  CHECK(notes.Take().size() == 1);
+  notes.NodeIs("gpu-7", true);
+  CHECK(notes.Take() ==
+        std::vector<std::string>{"API server https://api:6443: there is a Node gpu-7 now"});
+}
+
 TEST_CASE("lost events are told once for each kind of reason") {
   ClusterNotes notes("https://api:6443");
   for (int i = 0; i < 5; ++i) notes.Lost(Failure(422, "note: too long").status);

@@ -178,6 +178,13 @@ const std::vector<Case>& KubeletCases() {
        [](Facts& f) {
          (*f.agent)->api = {.server = "https://10.96.0.1:443", .node = "gpu-7", .connected = true};
        }},
+      {"API server", State::kWarn, "as node gpu-7: there is no Node of this name",
+       [](Facts& f) {
+         (*f.agent)->api = {.server = "https://10.96.0.1:443",
+                            .node = "gpu-7",
+                            .connected = true,
+                            .last_error = "there is no Node of this name"};
+       }},
       {"other managers", State::kWarn, "nvidia-kubevirt (pid 6)",
        [](Facts& f) { f.processes.list.push_back({.pid = 6, .command = "nvidia-kubevirt"}); }},
       {"other managers", State::kWarn,

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "agent/cluster/cluster.h"
 #include "test/doctor/check_cases.h"
 
 namespace vfio_agent {
@@ -51,6 +52,21 @@ TEST_CASE("a daemon that goes without the API server is nothing to complain of",
   DoctorFacts facts = HealthyFacts();
   (*facts.agent)->api = {};
   CHECK(Answers(facts, "API server").at(0).state == State::kSkipped);
+}
+
+TEST_CASE("a mode by label needs the API server, and a Node of this name", "[doctor]") {
+  DoctorFacts facts = HealthyFacts();
+  (*facts.agent)->mode.label = "example.com/mode";
+  (*facts.agent)->api = {};
+  const Finding without = Answers(facts, "API server").at(0);
+  CHECK(without.state == State::kFail);
+  CHECK_THAT(without.read, Catch::Contains("example.com/mode"));
+  CHECK_THAT(without.remedy, Catch::Contains("api.enabled"));
+  (*facts.agent)->api = {.server = "https://10.96.0.1:443",
+                         .node = "gpu-7",
+                         .connected = true,
+                         .last_error = kNoSuchNode};
+  CHECK(Answers(facts, "API server").at(0).state == State::kFail);
 }
 
 TEST_CASE("each check has a case in which it is not content", "[doctor]") {

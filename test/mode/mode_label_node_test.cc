@@ -23,6 +23,7 @@ TEST_CASE("relabel first, then start: no device is bound before the label was re
   node.Start(kByLabel);
   REQUIRE(node.Says({"event=mode_switching", "nvidia.com/gpu.workload.config has not been read",
                      "nothing is bound or given back"}));
+  REQUIRE(node.Says({"event=note", "nobody tells this agent the node's label", "api.enabled"}));
   REQUIRE(node.Says({"event=group_to_bind", "group=2 "}));
   node.daemon().Signal(SIGHUP);  // one more picture for certain
   REQUIRE(node.Says({"event=config_reloaded"}));

@@ -97,6 +97,16 @@ TEST_CASE("another label's key makes what was read worthless; other values do no
   CHECK(wish.Ask(Mode::kVgpu, kStart).mode == std::nullopt);
 }
 
+TEST_CASE("labels are news only where the one that decides says something else", "[mode]") {
+  ModeWish wish(LabelRule());
+  CHECK(wish.SetLabels(Labels("vm-vgpu"), kStart));
+  NodeLabels labels = Labels("vm-vgpu");
+  labels["vfio-agent/mode"] = "container";
+  CHECK_FALSE(wish.SetLabels(labels, kStart));
+  CHECK(wish.SetLabels(Labels("container"), kStart));
+  CHECK_FALSE(ModeWish({.mode = Mode::kVgpu}).SetLabels(labels, kStart));
+}
+
 TEST_CASE("a rule that is read again unchanged does not begin the time anew", "[mode]") {
   ModeWish wish(LabelRule());
   wish.SetLabels(Labels("vm-vgpu"), kStart);
