@@ -177,7 +177,7 @@ int ExitOf(const std::vector<Line>& lines) {
   return any(Result::kRefused) ? kExitRefused : kExitDone;
 }
 
-// Of the physical functions of `targets`, and of those whose VFs were made.
+// Of the physical functions of `targets` that are not refused, and of those whose VFs were made.
 bool IsOfVf(const Picture& picture, const GroupPlan& group,
             const std::vector<const GroupPlan*>& targets, const std::vector<Line>& made) {
   return std::ranges::any_of(group.members, [&](const Member& member) {
@@ -185,7 +185,7 @@ bool IsOfVf(const Picture& picture, const GroupPlan& group,
     if (device == nullptr || !device->physfn) return false;
     return Has(made, *device->physfn) ||
            std::ranges::any_of(targets, [device](const GroupPlan* target) {
-             return IsPhysical(*target) &&
+             return IsPhysical(*target) && target->verdict != Verdict::kRefused &&
                     std::ranges::count(target->members, *device->physfn, &Member::address) > 0;
            });
   });

@@ -36,6 +36,15 @@ bool Fits(const Target& target, const Picture& picture, const GroupPlan& group) 
   });
 }
 
+bool IsSelected(const GroupPlan& group) { return group.verdict != Verdict::kUnselected; }
+
+// By `exclude`: nobody expects anything of it.
+bool IsLeftOut(const GroupPlan& group) {
+  return !group.refusals.empty() && std::ranges::all_of(group.refusals, [](const Refusal& refusal) {
+    return refusal.code == Code::kExcluded;
+  });
+}
+
 }  // namespace
 
 void PrintError(const std::string& text) {
@@ -107,7 +116,7 @@ absl::StatusOr<std::vector<const GroupPlan*>> FindTargets(
   if (selectors.empty()) {
     for (const GroupPlan& group : picture.plan.groups) {
       // Also parents of what is made, virtual functions or mediated devices, which are no resource.
-      if (!group.resource.empty() || group.verdict != Verdict::kUnselected) add(group);
+      if (!group.resource.empty() || (IsSelected(group) && !IsLeftOut(group))) add(group);
     }
   }
   for (const std::string& text : selectors) {

@@ -65,7 +65,7 @@ TEST_CASE("the words of an option, behind a blank or a sign", "[usage]") {
 }
 
 TEST_CASE("the words of an argument, as many as there may be", "[usage]") {
-  CHECK(WordsAt("vfio-agent list ") == Words{"devices", "groups", "resources"});
+  CHECK(WordsAt("vfio-agent list ") == Words{"devices", "groups", "resources", "slices"});
   CHECK(WordsAt("vfio-agent list --all g") == Words{"groups"});
   CHECK(WordsAt("vfio-agent list groups g").empty());
   CHECK(WordsAt("vfio-agent completion z") == Words{"zsh"});
