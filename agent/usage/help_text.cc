@@ -40,6 +40,10 @@ std::string Terms(std::string_view title, const std::vector<Term>& terms, size_t
       line = std::string(column, ' ');
     }
     for (const std::string& part : Wrap(term.text, std::max(width, column + kLeastText) - column)) {
+      // A word that is wider than its column, such as a path, begins further to the left.
+      const size_t room = width > part.size() ? width - part.size() : 0;
+      const bool continues = line.size() == column && line.find_first_not_of(' ') == line.npos;
+      if (continues && room < column) line = std::string(std::max(room, kIndent), ' ');
       text += line + part + "\n";
       line = std::string(column, ' ');
     }
