@@ -119,8 +119,7 @@ absl::Status Ledger::CheckUnclaimed(const UnitsByGroup& wanted) const {
   return absl::OkStatus();
 }
 
-absl::Status Ledger::Hold(const std::string& claim, const std::vector<Held>& units) {
-  const MutexLock lock(mutex_);
+absl::Status Ledger::HoldGroups(const std::string& claim, const std::vector<Held>& units) {
   UnitsByGroup groups;
   for (const Held& held : units) groups.merge(ByGroup({held.unit}));
   for (const auto& [group, ids] : groups) {
@@ -132,12 +131,43 @@ absl::Status Ledger::Hold(const std::string& claim, const std::vector<Held>& uni
     RETURN_IF_ERROR(CheckUnclaimed({{group, ids}}));
   }
   for (const auto& entry : groups) claims_[entry.first] = claim;
-  for (const Held& held : units) Answered(held.resource, *held.unit);
   return absl::OkStatus();
+}
+
+absl::Status Ledger::Hold(const std::string& claim, const std::vector<Held>& units) {
+  const MutexLock lock(mutex_);
+  RETURN_IF_ERROR(HoldGroups(claim, units));
+  ++turn_;
+  std::vector<Grant>& grants = claim_grants_[claim];
+  grants.clear();
+  for (const Held& held : units) {
+    for (const int group : GroupsOf(*held.unit)) {
+      grants.push_back({.resource = held.resource,
+                        .unit = held.unit->id,
+                        .group = group,
+                        .turn = turn_,
+                        .at = absl::InfiniteFuture()});
+    }
+    Answered(held.resource, *held.unit);
+  }
+  return absl::OkStatus();
+}
+
+void Ledger::Stands(const std::string& claim) {
+  const MutexLock lock(mutex_);
+  const auto found = claim_grants_.find(claim);
+  if (found == claim_grants_.end()) return;
+  for (Grant& grant : found->second) grant.at = MonotonicNow();
+}
+
+absl::Status Ledger::HoldAgain(const std::string& claim, const std::vector<Held>& units) {
+  const MutexLock lock(mutex_);
+  return HoldGroups(claim, units);
 }
 
 void Ledger::LetGo(const std::string& claim) {
   const MutexLock lock(mutex_);
+  claim_grants_.erase(claim);
   std::erase_if(claims_, [&claim](const auto& entry) { return entry.second == claim; });
 }
 
@@ -217,6 +247,9 @@ std::vector<Grant> Ledger::Grants() const {
   for (const auto& entry : grants_) {
     all.insert(all.end(), entry.second.begin(), entry.second.end());
   }
+  for (const auto& entry : claim_grants_) {
+    all.insert(all.end(), entry.second.begin(), entry.second.end());
+  }
   return all;
 }
 
@@ -228,6 +261,12 @@ void Ledger::Drop(const std::vector<Grant>& settled) {
     std::erase(out->second, grant);
     if (out->second.empty()) grants_.erase(out);
   }
+  for (auto& entry : claim_grants_) {
+    std::erase_if(entry.second, [&settled](const Grant& grant) {
+      return std::ranges::count(settled, grant) > 0;
+    });
+  }
+  std::erase_if(claim_grants_, [](const auto& entry) { return entry.second.empty(); });
 }
 
 Answers Ledger::answers() const {

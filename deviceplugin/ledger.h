@@ -66,8 +66,13 @@ class Ledger {
   };
   // The ResourceClaim of this uid has these units, and their groups whole, until LetGo(). As of
   // Take(), where a unit of one of the groups is out, or another claim has one; nothing is held
-  // then.
+  // then. The units are grants, too, which no look at the claims settles before Stands().
   absl::Status Hold(const std::string& claim, const std::vector<Held>& units)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The claim's record is on disk: a look at the claims from now on finds it there.
+  void Stands(const std::string& claim) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same for what stands already. What the claim was told of its units is not told anew.
+  absl::Status HoldAgain(const std::string& claim, const std::vector<Held>& units)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGo(const std::string& claim) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -88,6 +93,9 @@ class Ledger {
   absl::Status CheckUnclaimed(const std::map<int, std::vector<std::string>>& wanted) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  absl::Status HoldGroups(const std::string& claim, const std::vector<Held>& units)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   // What the answer about the unit names from now on.
   void Answered(const std::string& resource, const OfferedUnit& unit)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -97,6 +105,7 @@ class Ledger {
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<int, std::vector<Grant>> grants_ ABSL_GUARDED_BY(mutex_);  // by group
   std::map<int, std::string> claims_ ABSL_GUARDED_BY(mutex_);         // uid of who has it, by group
+  std::map<std::string, std::vector<Grant>> claim_grants_ ABSL_GUARDED_BY(mutex_);  // by uid
   Answers answers_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -86,6 +86,8 @@ class OfferMaker {
     for (const Offer& offer : before) before_.emplace(offer.resource, &offer);
     known_ = tenancy != nullptr && tenancy->claims.known && tenancy->silent.empty();
     if (tenancy == nullptr) return;
+    never_told_ = !tenancy->claims.known;
+    why_unknown_ = tenancy->claims.why_unknown;
     for (const PodClaim& claim : tenancy->claims.list) claimed_.insert(claim.unit);
     for (const Grant& grant : tenancy->grants) claimed_.insert(grant.unit);
   }
@@ -124,6 +126,11 @@ class OfferMaker {
     for (const PodClaim& pod : unit.pods) {
       if (IsResourceClaim(pod) == (options_.serve == Serve::kDra)) continue;
       return absl::StrFormat("%s: %s has it", CodeName(Code::kHeld), Spell(pod));
+    }
+    // Of its own pods the kubelet knows; a claim's units it would give beside them.
+    const bool perhaps = options_.serve == Serve::kDra && never_told_;
+    if (perhaps && std::ranges::none_of(unit.pods, IsResourceClaim)) {
+      return absl::StrFormat("%s: a pod perhaps: %s", CodeName(Code::kHeld), why_unknown_);
     }
     return "";
   }
@@ -223,7 +230,9 @@ class OfferMaker {
   const Endpoints endpoints_;
   std::map<std::string_view, const Offer*> before_;
   std::map<std::string_view, const Resource*> planned_;
-  bool known_ = false;                       // which units pods have
+  bool known_ = false;       // which units pods have
+  bool never_told_ = false;  // since the agent's start
+  std::string why_unknown_;
   std::unordered_set<std::string> claimed_;  // those that they have
   std::unordered_set<std::string> taken_;    // ids that are in a list already
 };

@@ -42,6 +42,7 @@ void Agent::Publish(const Picture& picture, const std::vector<std::string>& note
       picture.plan, picture.facts,
       looked_ ? offers_ : OffersOfPods(tenancy.claims, ledger_->answers()),
       {.iommufd = settings.iommufd, .cdi_names = settings.cdi_names}, &tenancy, MonotonicNow());
+  dra_.HoldBack(offers);
   for (const Event& event : Transitions::CompareOffers(offers_, offers)) Say(event);
   offers_ = std::move(offers);
   WriteCdi(offers_);
@@ -50,7 +51,7 @@ void Agent::Publish(const Picture& picture, const std::vector<std::string>& note
   const NfdLabels labels = MakeNfdLabels(picture.plan.iommu, offers_, ModeLabels(mode_.Status()));
   labels_ = labels.text;
   TellNfd(settings.nfd_dir, labels);
-  retries_.See(picture.plan, work_, picture.custody.underway.at_work);
+  retries_.See(picture.plan, work_);
   std::vector<Offer> all = offers_;
   std::ranges::copy(dra_.offers(), std::back_inserter(all));
   book_.Pictured(picture, all);

@@ -1,6 +1,7 @@
 #include "agent/daemon/dra_room.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "agent/daemon/report.h"
 #include "agent/daemon/transitions.h"
 #include "agent/version.h"
+#include "iommu/code.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -40,6 +42,18 @@ void DropListed(const std::vector<Offer>& plugin_offers, std::vector<Offer>& off
     std::erase_if(offer.units,
                   [&listed](const OfferedUnit& unit) { return listed.contains(unit.id); });
   }
+}
+
+// Devices of resources that are served so, as soon as they are bound.
+std::map<std::string, std::string> WaitingIn(const Plan& plan) {
+  std::map<std::string, std::string> waiting;
+  for (const Resource& resource : plan.resources) {
+    if (resource.serve != Serve::kDra) continue;
+    for (const Unit& unit : resource.units) {
+      if (unit.state == UnitState::kToBind) waiting.emplace(DraDeviceName(unit.id), unit.reason);
+    }
+  }
+  return waiting;
 }
 
 }  // namespace
@@ -94,6 +108,18 @@ void DraRoom::Start(const Session& session) {
       wake_);
 }
 
+void DraRoom::HoldBack(std::vector<Offer>& plugin_offers) const {
+  for (Offer& offer : plugin_offers) {
+    for (OfferedUnit& unit : offer.units) {
+      if (!unit.healthy || !published_.contains(unit.id)) continue;
+      unit.healthy = false;
+      unit.reason =
+          absl::StrFormat("%s: a claim perhaps: the node's ResourceSlices may still have it",
+                          CodeName(Code::kHeld));
+    }
+  }
+}
+
 std::vector<Event> DraRoom::Publish(const Session& session, const Picture& picture,
                                     const std::vector<Offer>& plugin_offers, absl::Time now) {
   if (driver_ == nullptr) {
@@ -109,8 +135,14 @@ std::vector<Event> DraRoom::Publish(const Session& session, const Picture& pictu
   offers_ = std::move(offers);
   std::vector<DraDevice> devices =
       MakeDraDevices(offers_, picture.plan, picture.facts, picture.names);
-  if (api_ != nullptr) api_->Want(devices);
-  driver_->Set(offers_, std::move(devices));
+  if (api_ != nullptr) {
+    wanted_.clear();
+    for (const DraDevice& device : devices) wanted_.insert(device.unit);
+    published_.insert(wanted_.begin(), wanted_.end());
+    api_->Want(devices);
+  }
+  driver_->Set(
+      {.offers = offers_, .devices = std::move(devices), .waiting = WaitingIn(picture.plan)});
   return events;
 }
 
@@ -125,6 +157,10 @@ DraRoom::News DraRoom::Step(absl::Time now) {
   for (const std::string& note : told.notes) news.events.push_back(Note(note));
   for (const ClaimEvent& claim : told.claims) news.events.push_back(ClaimSeen(claim));
   news.claims_changed = !told.claims.empty();
+  if (published_ != wanted_ && api_ != nullptr && api_->written()) {
+    published_ = wanted_;
+    news.claims_changed = true;
+  }
   return news;
 }
 

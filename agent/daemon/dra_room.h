@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -26,6 +28,9 @@ class DraRoom {
   // `wake` as DraDriver has it. `ledger` outlives the object.
   void Open(Ledger* ledger, std::function<void()> wake);
 
+  // Before the device plugin is told its offers: what slices still have of them is unhealthy.
+  void HoldBack(std::vector<Offer>& plugin_offers) const;
+
   // After the device plugin was told its offers, whose units are not given away in two ways. What
   // deserves a line of log.
   std::vector<Event> Publish(const Session& session, const Picture& picture,
@@ -33,7 +38,7 @@ class DraRoom {
 
   struct News {
     std::vector<Event> events;
-    bool claims_changed = false;  // who has what is to be looked at
+    bool claims_changed = false;  // who has what is to be looked at, or what slices have
   };
   News Step(absl::Time now);
   absl::Time due() const;
@@ -57,6 +62,8 @@ class DraRoom {
   std::unique_ptr<DraApi> api_;        // null without an API server
   std::unique_ptr<DraDriver> driver_;  // null where there is nothing to do
   std::vector<Offer> offers_;
+  std::set<std::string> wanted_;     // units that slices are to have
+  std::set<std::string> published_;  // those that slices may have
 };
 
 // claim_prepared, claim_refused, claim_unprepared, unprepare_failed

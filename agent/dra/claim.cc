@@ -116,6 +116,19 @@ absl::StatusOr<Allocation> ParseAllocation(std::string_view text, const ClaimRef
   return allocation;
 }
 
+absl::Status CheckSameDevices(const PreparedClaim& claim, const Allocation& now) {
+  const bool same = std::ranges::equal(
+      claim.devices, now.devices,
+      [](const PreparedDevice& prepared, const AllocatedDevice& device) {
+        return prepared.request == device.request && prepared.device == device.device &&
+               prepared.share_id == device.share_id;
+      });
+  if (same) return absl::OkStatus();
+  return Refuse(claim.ref,
+                "was prepared with other devices than it is allocated now: delete the pod, so that "
+                "the kubelet takes the old ones back");
+}
+
 std::string MainRequest(const std::string& request) { return request.substr(0, request.find('/')); }
 
 bool IsRequestName(std::string_view request) { return IsName(request, '/'); }

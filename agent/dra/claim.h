@@ -51,8 +51,14 @@ struct PreparedClaim {
   std::string pool;
   std::string pod_claim_name;
   std::vector<PreparedDevice> devices;
+  // Under which name and where its spec was written; empty: by an agent that did not note it.
+  std::string driver;
+  std::string cdi_dir;
   bool operator==(const PreparedClaim&) const = default;
 };
+
+// FailedPrecondition where `now` has other devices than what was prepared.
+absl::Status CheckSameDevices(const PreparedClaim& claim, const Allocation& now);
 
 // "gpu/large" -> "gpu": what a pod names.
 std::string MainRequest(const std::string& request);

@@ -17,6 +17,22 @@ absl::Status CheckRef(const ClaimRef& claim) {
   return absl::InvalidArgumentError("not a namespace, a name and a uid of a ResourceClaim");
 }
 
+std::string Unreadable(const std::string& problem) {
+  return absl::StrFormat(
+      "%s: what its claim has is not known, so no other one is prepared and no group released: "
+      "where no ResourceClaim of that uid is left (kubectl get resourceclaims -A -o yaml), remove "
+      "the file",
+      problem);
+}
+
+// What an agent that was called otherwise has prepared is taken back under that name only.
+std::string OfAnotherDriver(const PreparedClaim& claim) {
+  return absl::StrFormat(
+      "ResourceClaim %s/%s was prepared as the driver %s, which the kubelet will ask to take it "
+      "back: set dra.driverName to that until its pod is gone",
+      claim.ref.claim_namespace, claim.ref.name, claim.driver);
+}
+
 }  // namespace
 
 std::shared_ptr<const DraOffers> ClaimDesk::offers() const {
@@ -49,25 +65,39 @@ void ClaimDesk::Tell(ClaimEvent event) const {
 
 std::vector<std::string> ClaimDesk::Open() {
   std::vector<std::string> problems;
-  absl::StatusOr<PreparedClaims> prepared = store_.Read(problems);
-  if (!prepared.ok()) {
-    problems.push_back(Message(prepared.status()));
-    return problems;
+  const absl::StatusOr<PreparedClaims> prepared = store_.Read(problems);
+  if (!prepared.ok()) problems.push_back(Message(prepared.status()));
+  for (std::string& problem : problems) problem = Unreadable(problem);
+  if (!prepared.ok()) return problems;
+  for (const auto& entry : *prepared) {
+    const PreparedClaim& claim = entry.second;
+    if (claim.driver.empty() || claim.driver == options_.places.driver) continue;
+    problems.push_back(OfAnotherDriver(claim));
   }
   const MutexLock lock(state_mutex_);
-  prepared_ = *std::move(prepared);
+  prepared_ = *prepared;
   return problems;
 }
 
-std::vector<std::string> ClaimDesk::Set(std::shared_ptr<const DraOffers> offers) {
+absl::Status ClaimDesk::ReadRecords() {
   std::vector<std::string> problems;
-  // With the lock held, so that what is taken back meanwhile is not held again.
-  const MutexLock lock(state_mutex_);
-  offers_ = offers;
+  absl::StatusOr<PreparedClaims> read = store_.Read(problems);
+  if (!read.ok()) return absl::FailedPreconditionError(Unreadable(Message(read.status())));
+  {
+    const MutexLock lock(state_mutex_);
+    prepared_.merge(*read);
+    if (offers_ != nullptr) HoldAll();  // what fails is told at the next picture
+  }
+  if (problems.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(Unreadable(problems.front()));
+}
+
+std::vector<std::string> ClaimDesk::HoldAll() {
+  std::vector<std::string> problems;
   for (const auto& [uid, claim] : prepared_) {
-    const std::vector<Ledger::Held> held = HeldNow(*offers, claim);
+    const std::vector<Ledger::Held> held = HeldNow(*offers_, claim);
     if (held.empty()) continue;
-    const absl::Status status = options_.ledger->Hold(uid, held);
+    const absl::Status status = options_.ledger->HoldAgain(uid, held);
     if (!status.ok()) {
       problems.push_back(absl::StrFormat("ResourceClaim %s/%s: %s", claim.ref.claim_namespace,
                                          claim.ref.name, Message(status)));
@@ -76,14 +106,11 @@ std::vector<std::string> ClaimDesk::Set(std::shared_ptr<const DraOffers> offers)
   return problems;
 }
 
-// What was prepared before is told again, with the files as they are to be now: /var/run does not
-// outlive a reboot.
-ClaimDesk::Devices ClaimDesk::GiveAgain(const ClaimRef& claim, bool& known) {
-  const MutexLock lock(work_mutex_);
-  const PreparedClaims claims = prepared();
-  const auto found = claims.find(claim.uid);
-  known = found != claims.end();
-  return known ? Give(found->second, false) : Devices(std::vector<ClaimDevice>());
+std::vector<std::string> ClaimDesk::Set(std::shared_ptr<const DraOffers> offers) {
+  // With the lock held, so that what is taken back meanwhile is not held again.
+  const MutexLock lock(state_mutex_);
+  offers_ = std::move(offers);
+  return HoldAll();
 }
 
 void ClaimDesk::Prepare(const ClaimRef& claim, Prepared done) {
@@ -95,9 +122,6 @@ void ClaimDesk::Prepare(const ClaimRef& claim, Prepared done) {
     tell(devices);
   };
   if (const absl::Status status = CheckRef(claim); !status.ok()) return answer(status, done);
-  bool known = false;
-  const Devices again = GiveAgain(claim, known);
-  if (known) return answer(again, done);
   const auto waiting = std::make_shared<Waiting>();
   {
     const MutexLock lock(work_mutex_);
@@ -117,11 +141,15 @@ ClaimDesk::Devices ClaimDesk::Complete(const ClaimRef& claim,
   if (waiting.cancelled) {
     return absl::AbortedError("the claim was taken back before it was prepared");
   }
-  // The kubelet may have asked twice.
+  const absl::Status records = ReadRecords();
+  // What was prepared before is told again, with the files as they are to be now: /var/run does not
+  // outlive a reboot.
   const PreparedClaims claims = prepared();
   if (const auto found = claims.find(claim.uid); found != claims.end()) {
+    RETURN_IF_ERROR(CheckStillThat(found->second, text));
     return Give(found->second, false);
   }
+  RETURN_IF_ERROR(records);
   if (!text.ok()) {
     return Annotate(text.status(),
                     absl::StrFormat("the API server does not tell of ResourceClaim %s/%s",
@@ -131,14 +159,31 @@ ClaimDesk::Devices ClaimDesk::Complete(const ClaimRef& claim,
   return Give(chosen, true);
 }
 
+// The record is enough where the API server is away.
+absl::Status ClaimDesk::CheckStillThat(const PreparedClaim& claim,
+                                       const absl::StatusOr<std::string>& text) const {
+  if (absl::IsNotFound(text.status())) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("ResourceClaim %s/%s is prepared here, but the API server has none",
+                        claim.ref.claim_namespace, claim.ref.name));
+  }
+  if (!text.ok()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Allocation now,
+                   ParseAllocation(*text, claim.ref, options_.places.driver, options_.pool));
+  return CheckSameDevices(claim, now);
+}
+
 absl::StatusOr<PreparedClaim> ClaimDesk::Choose(const ClaimRef& claim,
                                                 const std::string& text) const {
   ASSIGN_OR_RETURN(const Allocation allocation,
                    ParseAllocation(text, claim, options_.places.driver, options_.pool));
   const auto now = offers();
   if (now == nullptr) return NotReadYet();
-  PreparedClaim chosen{
-      .ref = claim, .pool = options_.pool, .pod_claim_name = allocation.pod_claim_name};
+  PreparedClaim chosen{.ref = claim,
+                       .pool = options_.pool,
+                       .pod_claim_name = allocation.pod_claim_name,
+                       .driver = options_.places.driver,
+                       .cdi_dir = options_.places.cdi_dir};
   for (const AllocatedDevice& device : allocation.devices) {
     ASSIGN_OR_RETURN(PreparedDevice found, FindAllocated(*now, device));
     chosen.devices.push_back(std::move(found));
@@ -154,17 +199,29 @@ ClaimDesk::Devices ClaimDesk::Give(const PreparedClaim& claim, bool fresh) {
   RETURN_IF_ERROR(CheckDevices(*options_.tree, *now, claim, devices));
   const std::string& uid = claim.ref.uid;
   RETURN_IF_ERROR(options_.ledger->Hold(uid, HeldNow(*now, claim)));
-  absl::Status status = fresh ? store_.Write(claim) : absl::OkStatus();
-  if (status.ok()) status = WriteClaimFiles(options_.places, claim, devices);
-  if (!status.ok()) {
-    if (!fresh) return status;
+  const absl::Status status = WriteDown(claim, fresh, devices);
+  if (!status.ok() && fresh) {
+    RemoveClaimFiles(options_.places, uid).IgnoreError();  // the first error counts
     // Without its record nobody would know whose the units are: they stay with the claim until that
     // is gone, too.
     if (store_.Forget(uid).ok()) options_.ledger->LetGo(uid);
     return status;
   }
-  Remember(claim);
+  if (fresh) Remember(claim);
+  options_.ledger->Stands(uid);
+  RETURN_IF_ERROR(status);
   return MakeAnswer(options_.places.driver, claim);
+}
+
+absl::Status ClaimDesk::WriteDown(const PreparedClaim& claim, bool fresh,
+                                  const std::vector<RealDevice>& devices) {
+  if (fresh) RETURN_IF_ERROR(store_.Write(claim));
+  RETURN_IF_ERROR(WriteClaimFiles(options_.places, claim, devices));
+  if (fresh && options_.recorded) options_.recorded();
+  // A picture from before the ledger had the claim may be out since, which gives its units up.
+  const auto now = offers();
+  ASSIGN_OR_RETURN(const std::vector<RealDevice> still, FindReal(*now, claim));
+  return CheckDevices(*options_.tree, *now, claim, still);
 }
 
 absl::Status ClaimDesk::Unprepare(const ClaimRef& claim) {
@@ -180,11 +237,23 @@ absl::Status ClaimDesk::Unprepare(const ClaimRef& claim) {
   return status;
 }
 
+// Also a spec in another directory, from before the setting was changed.
+absl::Status ClaimDesk::RemoveFilesOf(const std::string& uid) const {
+  const PreparedClaims claims = prepared();
+  if (const auto found = claims.find(uid); found != claims.end() && !found->second.driver.empty()) {
+    ClaimPlaces then = options_.places;
+    then.driver = found->second.driver;
+    then.cdi_dir = found->second.cdi_dir;
+    RETURN_IF_ERROR(RemoveClaimFiles(then, uid));
+  }
+  return RemoveClaimFiles(options_.places, uid);
+}
+
 absl::Status ClaimDesk::TakeBack(const std::string& uid) {
   const MutexLock lock(work_mutex_);
   const auto [first, last] = waiting_.equal_range(uid);
   for (auto it = first; it != last; ++it) it->second->cancelled = true;
-  RETURN_IF_ERROR(RemoveClaimFiles(options_.places, uid));
+  RETURN_IF_ERROR(RemoveFilesOf(uid));
   RETURN_IF_ERROR(store_.Forget(uid));
   {
     const MutexLock state(state_mutex_);

@@ -22,6 +22,8 @@ class Tree;
 struct DraOffers {
   std::vector<Offer> offers;
   std::vector<DraDevice> devices;  // of these offers
+  // Devices to be, whose units are not bound yet: why not, by name.
+  std::map<std::string, std::string> waiting;
 };
 
 // Who knows the claims: the API server.
@@ -30,7 +32,7 @@ class ClaimSource {
   using Done = std::function<void(absl::StatusOr<std::string>)>;
   virtual ~ClaimSource() = default;
   // The claim's object as it is now, as text. Calls `done` once, on any thread, well within the 45
-  // s that the kubelet waits.
+  // s that the kubelet waits. NotFound: it is gone; other errors say nothing of the claim.
   virtual void FetchClaim(const ClaimRef& claim, Done done) = 0;
 };
 
@@ -45,7 +47,8 @@ struct ClaimEvent {
 
 // A claim gets its units as a container gets them of Allocate: each is looked at once more in the
 // kernel, and its group goes to it whole, for as long as the claim is prepared. What is prepared
-// stands on disk before the kubelet hears of it. All methods are for any thread.
+// stands on disk before the kubelet hears of it. Nothing new is given while a record there cannot
+// be read. All methods are for any thread.
 class ClaimDesk final : public ClaimHandler {
  public:
   struct Options {
@@ -56,6 +59,8 @@ class ClaimDesk final : public ClaimHandler {
     Ledger* ledger = nullptr;
     ClaimSource* source = nullptr;  // outlives what it has still to answer
     std::function<void(ClaimEvent)> observer;
+    // For tests: a new claim's record was written, and nobody else was told yet.
+    std::function<void()> recorded;
   };
   explicit ClaimDesk(Options options) : options_(std::move(options)), store_(options_.state_dir) {}
 
@@ -79,15 +84,24 @@ class ClaimDesk final : public ClaimHandler {
 
   Devices Complete(const ClaimRef& claim, const absl::StatusOr<std::string>& text,
                    const Waiting& waiting) ABSL_LOCKS_EXCLUDED(work_mutex_);
+  // Takes up what was not read before. FailedPrecondition: something cannot be read.
+  absl::Status ReadRecords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_)
+      ABSL_LOCKS_EXCLUDED(state_mutex_);
+  absl::Status CheckStillThat(const PreparedClaim& claim,
+                              const absl::StatusOr<std::string>& text) const;
   absl::StatusOr<PreparedClaim> Choose(const ClaimRef& claim, const std::string& text) const;
   Devices Give(const PreparedClaim& claim, bool fresh) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_);
-  Devices GiveAgain(const ClaimRef& claim, bool& known) ABSL_LOCKS_EXCLUDED(work_mutex_);
+  // What is on disk of a claim that the ledger holds: all of it, or an error.
+  absl::Status WriteDown(const PreparedClaim& claim, bool fresh,
+                         const std::vector<RealDevice>& devices);
+  absl::Status RemoveFilesOf(const std::string& uid) const ABSL_LOCKS_EXCLUDED(state_mutex_);
   absl::Status TakeBack(const std::string& uid) ABSL_LOCKS_EXCLUDED(work_mutex_, state_mutex_);
   void Tell(ClaimEvent event) const;
   // Those of a prepared claim.
   std::vector<std::string> UnitsOf(const std::string& uid) const ABSL_LOCKS_EXCLUDED(state_mutex_);
   std::shared_ptr<const DraOffers> offers() const ABSL_LOCKS_EXCLUDED(state_mutex_);
   void Remember(const PreparedClaim& claim) ABSL_LOCKS_EXCLUDED(state_mutex_);
+  std::vector<std::string> HoldAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
 
   const Options options_;
   const ClaimStore store_;

@@ -74,18 +74,6 @@ std::vector<std::string> NamesIn(const std::string& path) {
   return names;
 }
 
-absl::Status WriteAll(const ClaimPlaces& places, const PreparedClaim& claim,
-                      const std::vector<RealDevice>& devices) {
-  for (const std::string& request : RequestsOf(claim)) {
-    const std::string path = MetadataPath(places, claim.ref.uid, request);
-    RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/')), kDirMode));
-    RETURN_IF_ERROR(ReplaceFile(path, MetadataText(places, claim, request, devices), kFileMode));
-  }
-  RETURN_IF_ERROR(MakeDirectories(places.cdi_dir, kDirMode));
-  return ReplaceFile(ClaimCdiFile(places, claim.ref.uid), ClaimCdiText(places, claim, devices),
-                     kFileMode);
-}
-
 }  // namespace
 
 std::string ClaimCdiId(const std::string& driver, const std::string& uid,
@@ -138,9 +126,14 @@ std::string MetadataText(const ClaimPlaces& places, const PreparedClaim& claim,
 
 absl::Status WriteClaimFiles(const ClaimPlaces& places, const PreparedClaim& claim,
                              const std::vector<RealDevice>& devices) {
-  const absl::Status written = WriteAll(places, claim, devices);
-  if (!written.ok()) RemoveClaimFiles(places, claim.ref.uid).IgnoreError();  // the first one counts
-  return written;
+  for (const std::string& request : RequestsOf(claim)) {
+    const std::string path = MetadataPath(places, claim.ref.uid, request);
+    RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/')), kDirMode));
+    RETURN_IF_ERROR(ReplaceFile(path, MetadataText(places, claim, request, devices), kFileMode));
+  }
+  RETURN_IF_ERROR(MakeDirectories(places.cdi_dir, kDirMode));
+  return ReplaceFile(ClaimCdiFile(places, claim.ref.uid), ClaimCdiText(places, claim, devices),
+                     kFileMode);
 }
 
 absl::Status RemoveClaimFiles(const ClaimPlaces& places, const std::string& uid) {

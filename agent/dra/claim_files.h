@@ -39,7 +39,7 @@ std::string ClaimCdiText(const ClaimPlaces& places, const PreparedClaim& claim,
 std::string MetadataText(const ClaimPlaces& places, const PreparedClaim& claim,
                          const std::string& request, const std::vector<RealDevice>& devices);
 
-// Writes all of them; what could not be written leaves none behind.
+// Writes all of them, each in one step. After an error some may be there, of this call or before.
 absl::Status WriteClaimFiles(const ClaimPlaces& places, const PreparedClaim& claim,
                              const std::vector<RealDevice>& devices);
 // OK where there are none. The CDI spec goes first: it leads to the others.

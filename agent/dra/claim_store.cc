@@ -82,9 +82,9 @@ std::string ClaimToText(const PreparedClaim& claim) {
   json devices = json::array();
   for (const PreparedDevice& device : claim.devices) devices.push_back(DeviceToJson(device));
   json object = {
-      {"schema", kSchema},      {"uid", claim.ref.uid}, {"namespace", claim.ref.claim_namespace},
-      {"name", claim.ref.name}, {"pool", claim.pool},   {"pod_claim_name", claim.pod_claim_name},
-      {"devices", devices}};
+      {"schema", kSchema},      {"uid", claim.ref.uid},   {"namespace", claim.ref.claim_namespace},
+      {"name", claim.ref.name}, {"pool", claim.pool},     {"pod_claim_name", claim.pod_claim_name},
+      {"devices", devices},     {"driver", claim.driver}, {"cdi_dir", claim.cdi_dir}};
   object["checksum"] = Checksum(object);
   return Dump(object) + "\n";
 }
@@ -105,8 +105,16 @@ absl::StatusOr<PreparedClaim> ParseClaim(std::string_view text) {
                               .name = TextOf(object, "name"),
                               .uid = TextOf(object, "uid")},
                       .pool = TextOf(object, "pool"),
-                      .pod_claim_name = TextOf(object, "pod_claim_name")};
+                      .pod_claim_name = TextOf(object, "pod_claim_name"),
+                      .driver = TextOf(object, "driver"),
+                      .cdi_dir = TextOf(object, "cdi_dir")};
   if (!IsPlainUid(claim.ref.uid)) return absl::DataLossError("its uid is none");
+  if (!claim.driver.empty() && !IsNamePart(claim.driver)) {
+    return absl::DataLossError("its driver's name is none");
+  }
+  if (!claim.cdi_dir.empty() && !claim.cdi_dir.starts_with('/')) {
+    return absl::DataLossError("its cdi_dir is no full path");
+  }
   ASSIGN_OR_RETURN(claim.devices, ParseDevices(object));
   return claim;
 }
@@ -124,7 +132,11 @@ absl::StatusOr<PreparedClaims> ClaimStore::Read(std::vector<std::string>& proble
   PreparedClaims claims;
   while (const dirent* entry = ::readdir(dir.get())) {  // NOLINT(concurrency-mt-unsafe)
     const std::string name = entry->d_name;
-    if (!name.ends_with(kSuffix) || claims.size() >= kMostClaims) continue;
+    if (!name.ends_with(kSuffix)) continue;
+    if (claims.size() >= kMostClaims) {
+      problems.push_back(absl::StrFormat("%s has more than %d claims", dir_, kMostClaims));
+      break;
+    }
     const std::string path = absl::StrFormat("%s/%s", dir_, name);
     absl::StatusOr<PreparedClaim> claim = ReadClaim(path, name);
     if (absl::IsNotFound(claim.status())) continue;  // taken back just now
@@ -163,8 +175,13 @@ std::vector<PodClaim> ClaimsOf(const PreparedClaims& claims) {
 }
 
 void AddResourceClaims(const std::string& state_dir, PodClaims& claims) {
-  std::vector<std::string> problems;  // told by the agent when it starts
+  std::vector<std::string> problems;
   const absl::StatusOr<PreparedClaims> prepared = ClaimStore(state_dir).Read(problems);
+  if (!prepared.ok()) problems.push_back(Message(prepared.status()));
+  if (!problems.empty() && claims.known) {
+    claims.known = false;
+    claims.why_unknown = problems.front();
+  }
   if (!prepared.ok() || prepared->empty()) return;
   const std::vector<PodClaim> more = ClaimsOf(*prepared);
   claims.list.insert(claims.list.end(), more.begin(), more.end());

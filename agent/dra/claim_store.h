@@ -22,7 +22,8 @@ class ClaimStore {
  public:
   explicit ClaimStore(const std::string& state_dir) : dir_(state_dir + "/claims") {}
 
-  // All that can be read; no directory means none. `problems`: what is no such file, and why.
+  // All that can be read; no directory means none. `problems`: what is no such file, and why. What
+  // such a file's claim has is not known, so that nothing may be given to others.
   absl::StatusOr<PreparedClaims> Read(std::vector<std::string>& problems) const;
   absl::Status Write(const PreparedClaim& claim) const;
   // OK where there is none.
@@ -41,7 +42,8 @@ absl::StatusOr<PreparedClaim> ParseClaim(std::string_view text);
 // The claims of ResourceClaims, sorted: as units that somebody has.
 std::vector<PodClaim> ClaimsOf(const PreparedClaims& claims);
 
-// Adds those that the store below `state_dir` has to `claims`, which stays sorted.
+// Adds those that the store below `state_dir` has to `claims`, which stays sorted. Where a record
+// cannot be read it is not known who has what.
 void AddResourceClaims(const std::string& state_dir, PodClaims& claims);
 
 }  // namespace vfio_agent

@@ -75,11 +75,11 @@ void DraApi::Shared::Publish(DraApiWorker& worker) {
   std::vector<std::string> told = worker.TakeNotes();
   const bool stands = worker.written();
   const MutexLock lock(mutex);
-  const bool news = !told.empty() || stands != written;
+  const bool before = written;
   notes.insert(notes.end(), told.begin(), told.end());
-  written = stands;
+  written = stands && !wanted;
   // With the lock held, so that nobody is woken whose loop is gone; it only writes an eventfd.
-  if (news && wake) wake();
+  if ((!told.empty() || written != before) && wake) wake();
 }
 
 void DraApi::Shared::Work(const Options& options, const std::string& server) {
@@ -124,6 +124,7 @@ DraApi::~DraApi() { Shutdown(kEnd); }
 void DraApi::Want(std::vector<DraDevice> devices) {
   const MutexLock lock(shared_->mutex);
   shared_->wanted = std::move(devices);
+  shared_->written = false;
   shared_->transport->Wake();
 }
 

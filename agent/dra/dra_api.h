@@ -38,7 +38,7 @@ class DraApi final : public ClaimSource {
   void FetchClaim(const ClaimRef& claim, Done done) override;
   // What deserves a line of log, each once, with a remedy.
   std::vector<std::string> TakeNotes();
-  // What is wanted stands there.
+  // What the last Want() was told of stands there.
   bool written() const;
 
   void Shutdown(absl::Duration limit);

@@ -33,6 +33,16 @@ ApiClient::Options ClientOptions(const ClusterOptions& options, const std::strin
           .answer = options.times.answer};
 }
 
+// A claim is small, and a pod waits for it: what was prepared before is started without it.
+ApiClient::Options ClaimOptions(const ClusterOptions& options, const std::string& server) {
+  constexpr absl::Duration kConnect = absl::Seconds(3);
+  constexpr absl::Duration kAnswer = absl::Seconds(5);
+  ApiClient::Options client = ClientOptions(options, server);
+  client.connect = std::min(client.connect, kConnect);
+  client.answer = std::min(client.answer, kAnswer);
+  return client;
+}
+
 }  // namespace
 
 DraApiWorker::DraApiWorker(const ClusterOptions& options, const std::string& driver,
@@ -40,6 +50,7 @@ DraApiWorker::DraApiWorker(const ClusterOptions& options, const std::string& dri
     : options_(options),
       transport_(transport),
       client_(transport, ClientOptions(options, server)),
+      claims_(transport, ClaimOptions(options, server)),
       watch_(LimitsOf(options, 4)),
       writer_({.driver = driver,
                .node = options.node_name,
@@ -51,7 +62,7 @@ DraApiWorker::DraApiWorker(const ClusterOptions& options, const std::string& dri
 
 void DraApiWorker::Fetch(const ClaimRef& claim,
                          std::function<void(absl::StatusOr<std::string>)> done) {
-  client_.Get(absl::StrFormat(kClaims, claim.claim_namespace, claim.name),
+  claims_.Get(absl::StrFormat(kClaims, claim.claim_namespace, claim.name),
               [this, done = std::move(done)](const ApiAnswer& answer) {
                 // A claim that is gone is no trouble of ours.
                 const bool heard = answer.status.ok() || absl::IsNotFound(answer.status);

@@ -42,6 +42,7 @@ class DraApiWorker {
   ClusterOptions options_;
   Transport& transport_;
   ApiClient client_;
+  ApiClient claims_;
   ObjectWatch watch_;
   SliceWriter writer_;
   ClusterNotes notes_;

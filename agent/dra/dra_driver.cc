@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "deviceplugin/stale_sockets.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -67,17 +68,15 @@ bool DraDriver::registered() const {
   return registered_;
 }
 
-void DraDriver::Set(std::vector<Offer> offers, std::vector<DraDevice> devices) {
+void DraDriver::Set(DraOffers offers) {
   if (!open_) {
     open_ = true;
     serve_at_ = absl::InfinitePast();
     for (const std::string& problem : desk_.Open()) Note(problem);
   }
-  health_.Set(HealthOf(options_.pool, devices));
-  auto next = std::make_shared<DraOffers>();
-  next->offers = std::move(offers);
-  next->devices = std::move(devices);
-  std::vector<std::string> problems = desk_.Set(std::move(next));
+  health_.Set(HealthOf(options_.pool, offers.devices));
+  std::vector<std::string> problems =
+      desk_.Set(std::make_shared<const DraOffers>(std::move(offers)));
   for (const std::string& problem : problems) {
     if (std::ranges::count(last_problems_, problem) == 0) Note(problem);
   }
@@ -98,7 +97,19 @@ DraDriver::News DraDriver::Step(absl::Time now) {
   return std::exchange(news_, {});
 }
 
+// What killed agents have left: the kubelet would call each of them for ever.
+void DraDriver::RemoveDeadSockets() {
+  const StaleSockets stale = RemoveStaleSockets(options_.registry_dir);
+  for (const std::string& path : stale.removed) {
+    Note(absl::StrFormat("%s was left by an agent that is gone: removed", path));
+  }
+  for (const std::string& kept : stale.kept) {
+    Note(absl::StrFormat("a socket of an agent that is gone cannot be removed: %s", kept));
+  }
+}
+
 void DraDriver::Serve(absl::Time now) {
+  if (incarnation_ == 0) RemoveDeadSockets();
   absl::StatusOr<std::unique_ptr<DraServer>> server =
       DraServer::Start({.driver = options_.places.driver,
                         .registry_dir = options_.registry_dir,

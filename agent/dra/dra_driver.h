@@ -34,7 +34,7 @@ class DraDriver {
   DraDriver& operator=(const DraDriver&) = delete;
 
   // What there is to give now. Served from the first call on; in the same turn Step().
-  void Set(std::vector<Offer> offers, std::vector<DraDevice> devices);
+  void Set(DraOffers offers);
 
   // Serves, and serves anew where the socket is gone.
   struct News {
@@ -56,6 +56,7 @@ class DraDriver {
   void Shutdown(absl::Duration limit);
 
  private:
+  void RemoveDeadSockets();
   void Serve(absl::Time now);
   void Note(const std::string& text) ABSL_LOCKS_EXCLUDED(mutex_);
   void Told(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -20,7 +20,12 @@ const OfferedUnit* FindUnit(const DraOffers& offers, const std::string& resource
   return unit == offer->units.end() ? nullptr : &*unit;
 }
 
-absl::Status Gone(const std::string& device) {
+absl::Status Gone(const DraOffers& offers, const std::string& device) {
+  if (const auto found = offers.waiting.find(device); found != offers.waiting.end()) {
+    const std::string& why = found->second;
+    return absl::UnavailableError(absl::StrFormat(
+        "%s waits to be bound%s%s; the kubelet tries again", device, why.empty() ? "" : ": ", why));
+  }
   return absl::FailedPreconditionError(absl::StrFormat(
       "%s is no device of this node any more: delete the pod, and the scheduler finds another one",
       device));
@@ -33,7 +38,7 @@ absl::Status NotReadYet() { return absl::UnavailableError("the agent has not rea
 absl::StatusOr<PreparedDevice> FindAllocated(const DraOffers& offers,
                                              const AllocatedDevice& device) {
   const auto found = std::ranges::find(offers.devices, device.device, &DraDevice::name);
-  if (found == offers.devices.end()) return Gone(device.device);
+  if (found == offers.devices.end()) return Gone(offers, device.device);
   return PreparedDevice{.request = device.request,
                         .device = device.device,
                         .resource = found->resource,
@@ -47,7 +52,7 @@ absl::StatusOr<std::vector<RealDevice>> FindReal(const DraOffers& offers,
   for (const PreparedDevice& prepared : claim.devices) {
     const OfferedUnit* const unit = FindUnit(offers, prepared.resource, prepared.unit);
     const auto device = std::ranges::find(offers.devices, prepared.device, &DraDevice::name);
-    if (unit == nullptr || device == offers.devices.end()) return Gone(prepared.device);
+    if (unit == nullptr || device == offers.devices.end()) return Gone(offers, prepared.device);
     devices.push_back({.prepared = &prepared, .unit = unit, .device = &*device});
   }
   return devices;
@@ -89,7 +94,8 @@ std::vector<Ledger::Held> HeldNow(const DraOffers& offers, const PreparedClaim& 
 std::vector<ClaimDevice> MakeAnswer(const std::string& driver, const PreparedClaim& claim) {
   std::vector<ClaimDevice> devices;
   for (const PreparedDevice& device : claim.devices) {
-    devices.push_back({.requests = {device.request},
+    // The kubelet looks for a container's devices by this name alone.
+    devices.push_back({.requests = {MainRequest(device.request)},
                        .pool = claim.pool,
                        .device = device.device,
                        .cdi_ids = {ClaimCdiId(driver, claim.ref.uid, device.device)},

@@ -14,11 +14,12 @@ namespace vfio_agent {
 // Unavailable: the node was not read yet, so that asking again helps.
 absl::Status NotReadYet();
 
-// The unit that an allocated device is. FailedPrecondition where there is none.
+// The unit that an allocated device is. FailedPrecondition where there is none; Unavailable where
+// it waits to be bound.
 absl::StatusOr<PreparedDevice> FindAllocated(const DraOffers& offers,
                                              const AllocatedDevice& device);
 
-// All devices of the claim, in its order. FailedPrecondition where one is none of ours any more.
+// All devices of the claim, in its order. Errors as of FindAllocated().
 absl::StatusOr<std::vector<RealDevice>> FindReal(const DraOffers& offers,
                                                  const PreparedClaim& claim);
 

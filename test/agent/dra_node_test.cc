@@ -148,5 +148,38 @@ TEST_CASE(
   CHECK(dra.kubelet->WaitHealthy(kH100, 8, kLong));
 }
 
+TEST_CASE("what slices still have is on the kubelet's list as unhealthy", "[dra][node][grpc]") {
+  DraNode dra;
+  const auto daemon = dra.Start();
+  INFO(daemon->Log());
+  REQUIRE(dra.WaitDevices(8));
+  dra.api.Deny("delete resourceslices");
+  dra.node.dir().Write("config.yaml", "resources: [{preset: nvidia}]\n");
+  daemon->Signal(SIGHUP);
+  REQUIRE_FALSE(
+      daemon->WaitForLine({"event=unit_unhealthy", kUnit, "ResourceSlices"}, kLong).empty());
+  CHECK(dra.kubelet->WaitHealthy(kH100, 0, kLong));
+  dra.api.Allow("delete resourceslices");
+  REQUIRE(dra.WaitDevices(0));
+  CHECK(dra.kubelet->WaitHealthy(kH100, 8, kLong));
+}
+
+TEST_CASE("a claim's record that cannot be read keeps every unit from claims and releases",
+          "[dra][node][grpc]") {
+  DraNode dra;
+  auto daemon = dra.Start();
+  INFO(daemon->Log());
+  REQUIRE(dra.WaitDevices(8));
+  REQUIRE(dra.Prepare() == "");
+  daemon->Signal(SIGKILL);
+  daemon->WaitForEnd(kLong);
+  const std::string name = "state/claims/" + dra.claim.uid + ".json";
+  dra.node.dir().Write(name, "{}");
+  const ProgramResult release = dra.node.Run({"release", kUnit, "--config", dra.config});
+  CHECK(release.exit_code == 3);
+  CHECK_THAT(release.out + release.err, Catch::Contains("is no prepared claim"));
+  CHECK(dra.node.DriverOf(kUnit) == "vfio-pci");
+}
+
 }  // namespace
 }  // namespace vfio_agent

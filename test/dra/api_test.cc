@@ -138,6 +138,19 @@ TEST_CASE("the next agent leaves alone what stands as it should", "[dra]") {
   CHECK(cluster.server.Count("PATCH", kSlices) == writes);
 }
 
+TEST_CASE("what is not wanted any more stands until it was deleted", "[dra]") {
+  Cluster1 cluster;
+  cluster.api->Want(Many(1));
+  REQUIRE(cluster.server.WaitFor([&] { return cluster.api->written(); }));
+  cluster.server.Deny("delete resourceslices");
+  cluster.api->Want({});
+  CHECK_FALSE(cluster.api->written());
+  REQUIRE(cluster.server.WaitFor([&] { return cluster.server.Count("DELETE", kSlices) > 0; }));
+  CHECK_FALSE(cluster.api->written());
+  cluster.server.Allow("delete resourceslices");
+  CHECK(cluster.WaitSlices(0, 0));
+}
+
 TEST_CASE("slices of other nodes and drivers are not ours", "[dra]") {
   Cluster1 cluster;
   const json other = {{"apiVersion", "resource.k8s.io/v1"},

@@ -149,6 +149,35 @@ TEST_CASE("what a ResourceClaim has counts as held, beside what pods have", "[dr
   CHECK(claims.list[0].resource == "nvidia.com/X");
   CHECK(IsResourceClaim(claims.list[0]));
   CHECK_FALSE(IsResourceClaim(claims.list[1]));
+  CHECK(claims.known);
+}
+
+TEST_CASE("where a record cannot be read it is not known who has what", "[dra]") {
+  const Scratch scratch;
+  std::string why = "u-2.json is no prepared claim: no claim of vfio-agent/claim/v1";
+  SECTION("a file") {
+    REQUIRE(ClaimStore(scratch.path()).Write(Prepared("u-1")).ok());
+    scratch.Write("claims/u-2.json", "{}");
+  }
+  SECTION("the directory") {
+    scratch.Write("claims", "in the way");
+    why = "claims";
+  }
+  PodClaims claims;
+  AddResourceClaims(scratch.path(), claims);
+  CHECK_FALSE(claims.known);
+  CHECK_THAT(claims.why_unknown, Contains(why));
+  CHECK(claims.list.size() == (scratch.Has("claims/u-1.json") ? 1 : 0));
+}
+
+TEST_CASE("a record's driver and directory lead nowhere else", "[dra]") {
+  PreparedClaim claim = Prepared("u-1");
+  claim.driver = "vfio-agent";
+  claim.cdi_dir = "/var/run/cdi";
+  CHECK(ParseClaim(ClaimToText(claim)).value() == claim);
+  SECTION("driver") { claim.driver = "../x"; }
+  SECTION("directory") { claim.cdi_dir = "cdi"; }
+  CHECK(ParseClaim(ClaimToText(claim)).status().code() == absl::StatusCode::kDataLoss);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -26,6 +27,7 @@ class FakeSource final : public ClaimSource {
  public:
   void FetchClaim(const ClaimRef& claim, Done done) override {
     ++asked;
+    if (away) return done(absl::UnavailableError("connection refused"));
     if (keep) {
       kept.push_back(std::move(done));
       return;
@@ -36,6 +38,7 @@ class FakeSource final : public ClaimSource {
   }
   std::map<std::string, nlohmann::json> claims;
   bool keep = false;
+  bool away = false;
   int asked = 0;
   std::vector<Done> kept;
 };
@@ -50,22 +53,27 @@ class Desk {
   }
   void Restart() {
     ledger = std::make_unique<Ledger>();
-    desk = std::make_unique<ClaimDesk>(ClaimDesk::Options{
-        .places = {.driver = "vfio-agent",
-                   .cdi_dir = scratch.At("cdi"),
-                   .metadata_dir = scratch.At("metadata")},
-        .pool = "node-1",
-        .state_dir = scratch.path(),
-        .tree = &tree.tree(),
-        .ledger = ledger.get(),
-        .source = &source,
-        .observer = [this](const ClaimEvent& event) { events.push_back(event); }});
+    desk = std::make_unique<ClaimDesk>(
+        ClaimDesk::Options{.places = {.driver = driver,
+                                      .cdi_dir = scratch.At(cdi),
+                                      .metadata_dir = scratch.At("metadata")},
+                           .pool = "node-1",
+                           .state_dir = scratch.path(),
+                           .tree = &tree.tree(),
+                           .ledger = ledger.get(),
+                           .source = &source,
+                           .observer = [this](const ClaimEvent& event) { events.push_back(event); },
+                           .recorded =
+                               [this] {
+                                 if (recorded) recorded();
+                               }});
     problems = desk->Open();
     Publish();
   }
   void Publish() {
     auto offers = std::make_shared<DraOffers>();
     offers->offers = {offer};
+    offers->waiting = waiting;
     for (const OfferedUnit& unit : offer.units) {
       offers->devices.push_back({.name = DraDeviceName(unit.id),
                                  .resource = offer.resource,
@@ -97,6 +105,10 @@ class Desk {
   }
 
   FakeSource source;
+  std::string driver = "vfio-agent";
+  std::string cdi = "cdi";
+  std::map<std::string, std::string> waiting;
+  std::function<void()> recorded;
   std::vector<ClaimEvent> events;
   std::vector<std::string> problems;
   Scratch scratch;

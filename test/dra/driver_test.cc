@@ -1,5 +1,9 @@
 #include "agent/dra/dra_driver.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <condition_variable>
 #include <mutex>
@@ -7,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "deviceplugin/quiet_grpc.h"
 #include "sysfs/clock.h"
+#include "sysfs/fd.h"
 #include "test/deviceplugin/support.h"
 #include "test/dra/claim_json.h"
 #include "test/dra/scratch.h"
@@ -86,7 +91,7 @@ struct Node {
                          .taint = unit.healthy ? "" : "aer-fatal",
                          .reason = unit.reason});
     }
-    driver->Set({offer}, std::move(devices));
+    driver->Set({.offers = {offer}, .devices = std::move(devices)});
   }
   DraDriver::News Step(absl::Time now) {
     DraDriver::News news = driver->Step(now);
@@ -163,6 +168,33 @@ TEST_CASE("each server has a socket of its own, and one that is gone is replaced
   CHECK(kubelet.Prepare({kRef})->at("u-1").error == "");
 }
 
+TEST_CASE("sockets that killed agents have left are removed, and no others", "[dra]") {
+  Node node;
+  const auto leave = [&node](const std::string& name) {
+    const Fd fd(::socket(AF_UNIX, SOCK_STREAM, 0));
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    std::ranges::copy(node.scratch.At("registry/" + name), address.sun_path);
+    REQUIRE(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
+  };
+  leave("vfio-0123abcd-0123abcd-1.sock");
+  leave("other.sock");
+  DraDriver next({.places = {.driver = "vfio-agent"},
+                  .pool = "node-1",
+                  .registry_dir = node.scratch.At("registry"),
+                  .state_dir = node.scratch.path(),
+                  .tree = &node.tree.tree(),
+                  .ledger = &node.ledger,
+                  .source = &node.claims},
+                 [] {});
+  next.Set({});
+  next.Step(MonotonicNow());
+  CHECK_FALSE(node.scratch.Has("registry/vfio-0123abcd-0123abcd-1.sock"));
+  CHECK(node.scratch.Has("registry/other.sock"));
+  CHECK(std::filesystem::exists(node.driver->socket()));
+  CHECK(std::filesystem::exists(next.socket()));
+}
+
 TEST_CASE("a kubelet whose directory comes later finds the driver, too", "[dra]") {
   Node node(false);
   REQUIRE(node.notes.size() == 1);
@@ -224,7 +256,7 @@ TEST_CASE("what one agent has prepared the next one holds", "[dra]") {
                   .ledger = &ledger,
                   .source = &node.claims},
                  [] {});
-  next.Set({node.offer}, {});
+  next.Set({.offers = {node.offer}});
   CHECK(next.prepared().size() == 1);
   CHECK_FALSE(ledger.Take("nvidia.com/X", {{&node.offer.units[0]}}).ok());
   CHECK(ledger.Take("nvidia.com/X", {{&node.offer.units[1]}}).ok());

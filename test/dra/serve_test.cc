@@ -86,6 +86,22 @@ TEST_CASE("who came the other way keeps a unit from those who come now", "[dra]"
   CHECK(UnitOf(board.Offers(serve), "0000:91:00.0").healthy);
 }
 
+TEST_CASE("while the kubelet has never told of its pods, no claim gets what one may have",
+          "[dra]") {
+  Board board(Serve::kDra);
+  board.Held("0000:3b:00.0", "");
+  board.custody.tenancy->claims.known = false;
+  board.custody.tenancy->claims.why_unknown = "the kubelet does not answer";
+  const OfferedUnit lone = UnitOf(board.Offers(Serve::kDra), "0000:91:00.0");
+  CHECK_FALSE(lone.healthy);
+  CHECK(lone.reason == "held: a pod perhaps: the kubelet does not answer");
+  CHECK(UnitOf(board.Offers(Serve::kDra), "0000:3b:00.0").healthy);
+  // The kubelet does not need us to know what it has given itself.
+  Board plugin(Serve::kDevicePlugin);
+  plugin.custody.tenancy->claims = {.known = false, .why_unknown = "the kubelet does not answer"};
+  CHECK(UnitOf(plugin.Offers(Serve::kDevicePlugin), "0000:91:00.0").healthy);
+}
+
 TEST_CASE("name-collision: entries of one resource must agree how it is served", "[dra]") {
   Board board(Serve::kDevicePlugin);
   ResourceRule other = board.policy.resources[0];
