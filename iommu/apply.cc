@@ -128,18 +128,28 @@ Code CodeOf(const CreateMdev&) { return Code::kProbeRefused; }
 Code CodeOf(const RemoveMdev&) { return Code::kHeld; }
 Code CodeOf(const SetVgpuType& a) { return a.type == 0 ? Code::kHeld : Code::kProbeRefused; }
 
+// An instance that is still going, or came without a group: those after it are made all the same.
+bool KeepsNoOther(const Action& action, const absl::Status& status) {
+  return std::holds_alternative<CreateMdev>(action) && absl::IsFailedPrecondition(status);
+}
+
 }  // namespace
 
 Outcome Apply(std::span<const Action> actions, const Tree& tree, Writer& writer,
               absl::Duration node_timeout, const OnStep& on_step) {
   Outcome outcome;
-  for (const Action& action : actions) {
-    outcome.status = on_step(outcome.done);
-    outcome.refused = !outcome.status.ok();
-    if (outcome.refused) return outcome;
-    outcome.status = std::visit(Step{tree, writer, node_timeout}, action);
-    if (!outcome.status.ok()) return outcome;
-    ++outcome.done;
+  for (size_t step = 0; step < actions.size(); ++step) {
+    if (absl::Status refused = on_step(step); !refused.ok()) {
+      return {.done = step, .status = std::move(refused), .refused = true};
+    }
+    absl::Status status = std::visit(Step{tree, writer, node_timeout}, actions[step]);
+    if (status.ok()) {
+      outcome.done += outcome.status.ok() ? 1 : 0;
+      continue;
+    }
+    const bool go_on = KeepsNoOther(actions[step], status);
+    if (outcome.status.ok()) outcome.status = std::move(status);
+    if (!go_on) return outcome;
   }
   return outcome;
 }

@@ -12,12 +12,15 @@ std::string Because(Code code, const std::string& text) {
   return absl::StrFormat("%s: %s", CodeName(code), text);
 }
 
-// True for a unit that a pod can have: the device was ready in this boot, or somebody uses it.
-// Whatever is wrong with it, the kubelet must go on hearing of it.
+// True for a unit that a pod can have: the device was ready in this boot, or somebody uses its
+// group. Whatever is wrong with it, the kubelet must go on hearing of it. `held` with an address is
+// another matter: a card with mediated devices, which no pod has.
 bool CanBeAllocated(const Draft& draft, const PciDevice& device, const Records& records) {
   const auto record = records.find(device.address);
   return (record != records.end() && record->second.IsTaken()) ||
-         std::ranges::count(draft.plan.refusals, Code::kHeld, &Refusal::code) > 0;
+         std::ranges::any_of(draft.plan.refusals, [](const Refusal& why) {
+           return why.code == Code::kHeld && !why.address;
+         });
 }
 
 // Which member is no longer where the agent had brought it.

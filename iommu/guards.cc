@@ -26,12 +26,24 @@ Code CodeOf(UseKind kind) { return std::ranges::find(kUses, kind, &UseRow::kind)
 // One guard: looks at member `i`, which binding the group would move.
 using Guard = void (*)(const Context&, Draft&, size_t i);
 
+std::vector<std::string> MdevsOf(const Context& context, const PciDevice& device) {
+  std::vector<std::string> uuids;
+  for (const MdevInstance& mdev : context.facts.mdev.instances) {
+    if (mdev.parent == device.address) uuids.push_back(mdev.uuid);
+  }
+  return uuids;
+}
+
 void GuardUses(const Context& context, Draft& draft, size_t i) {
   const PciDevice& device = *draft.devices[i];
   const auto& uses = context.custody.inquiry->use.devices;
   const auto found = uses.find(device.address);
   if (found == uses.end()) return;
   for (const Use& use : found->second) {
+    // RefuseMdevs tells of those, whom nothing overrules.
+    if (use.kind == UseKind::kManager && WillBind(draft, i) && !MdevsOf(context, device).empty()) {
+      continue;
+    }
     RefuseUnlessOverruled(context, draft, CodeOf(use.kind), device,
                           absl::StrFormat("%s %s", Spell(device), use.text), use.remedy);
   }
@@ -90,28 +102,29 @@ void WarnLeftOverride(const Context& context, Draft& draft, size_t i) {
            "nothing to do if nobody else manages the device; `release` takes the override away"});
 }
 
-// "NVIDIA's vfio-manager (pod gpu-operator/nvidia-vfio-manager-x7k2p) takes every card …".
-std::string SpellRival(const RivalKind& kind, const std::string& pod) {
-  return absl::StrFormat("%s (pod %s) %s", kind.what, pod, kind.does);
-}
-
-// Calls `visit(kind, pod)` for each other manager on this node that manages devices like `device`.
+// Calls `visit(kind, why)` for each other manager on this node that manages devices like `device`:
+// "… has another manager: NVIDIA's vfio-manager (pod gpu-operator/nvidia-vfio-manager-x7k2p) …".
 template <typename Visit>
-void ForEachRival(const Context& context, const PciDevice& device, const Visit& visit) {
+void ForEachRival(const Context& context, const PciDevice& device, bool vgpus, const Visit& visit) {
   if (!context.custody.tenancy) return;
   for (const std::string& pod : context.custody.tenancy->claims.rivals) {
     const RivalKind* const kind = FindRivalKind(pod.substr(pod.find('/') + 1));
-    if (kind != nullptr && Manages(*kind, device)) visit(*kind, pod);
+    if (kind == nullptr || !Manages(*kind, device, vgpus)) continue;
+    visit(*kind, Refusal{.code = Code::kForeignManager,
+                         .group = device.group,
+                         .address = device.address,
+                         .text = absl::StrFormat("%s has another manager: %s (pod %s) %s",
+                                                 Spell(device), kind->what, pod, kind->does),
+                         .remedy = std::string(kind->remedy)});
   }
 }
 
 void GuardRivals(const Context& context, Draft& draft, size_t i) {
   const PciDevice& device = *draft.devices[i];
-  ForEachRival(context, device, [&](const RivalKind& kind, const std::string& pod) {
-    RefuseUnlessOverruled(
-        context, draft, Code::kForeignManager, device,
-        absl::StrFormat("%s has another manager: %s", Spell(device), SpellRival(kind, pod)),
-        std::string(kind.remedy));
+  ForEachRival(context, device, false, [&](const RivalKind& kind, Refusal why) {
+    if (kind.warns_only) return draft.plan.warnings.push_back(std::move(why));
+    RefuseUnlessOverruled(context, draft, why.code, device, std::move(why.text),
+                          std::move(why.remedy));
   });
 }
 
@@ -119,14 +132,8 @@ void GuardRivals(const Context& context, Draft& draft, size_t i) {
 void WarnRivals(const Context& context, Draft& draft) {
   for (size_t i = 0; i < draft.devices.size(); ++i) {
     if (draft.plan.members[i].role != Role::kPrimary) continue;
-    const PciDevice& device = *draft.devices[i];
-    ForEachRival(context, device, [&](const RivalKind& kind, const std::string& pod) {
-      draft.plan.warnings.push_back({.code = Code::kForeignManager,
-                                     .group = draft.plan.group,
-                                     .address = device.address,
-                                     .text = absl::StrFormat("%s has another manager: %s",
-                                                             Spell(device), SpellRival(kind, pod)),
-                                     .remedy = std::string(kind.remedy)});
+    ForEachRival(context, *draft.devices[i], false, [&](const RivalKind&, Refusal why) {
+      draft.plan.warnings.push_back(std::move(why));
     });
   }
 }
@@ -154,17 +161,19 @@ void RefuseElsewhere(const Context& context, Draft& draft) {
 // They would go with the driver that has made them, or keep it from letting go.
 void RefuseMdevs(const Context& context, Draft& draft, size_t i) {
   const PciDevice& device = *draft.devices[i];
-  std::vector<std::string> uuids;
-  for (const MdevInstance& mdev : context.facts.mdev.instances) {
-    if (mdev.parent == device.address) uuids.push_back(mdev.uuid);
-  }
+  const std::vector<std::string> uuids = MdevsOf(context, device);
   if (uuids.empty()) return;
+  std::string remedy = "vfio-agent release " + device.address.ToString();
+  if (!std::ranges::all_of(uuids, HasOwnMark)) {
+    remedy = absl::StrFormat(
+        "`%s` removes this agent's; of others': mdevctl stop, or echo 1 > "
+        "/sys/bus/mdev/devices/%s/remove",
+        remedy, *std::ranges::find_if_not(uuids, HasOwnMark));
+  }
   Refuse(draft, Code::kHeld, &device,
          absl::StrFormat("%s has mediated devices, which need its driver: %s", Spell(device),
                          absl::StrJoin(uuids, " ")),
-         absl::StrFormat("`vfio-agent release %s` removes this agent's; of others': echo 1 > "
-                         "/sys/bus/mdev/devices/%s/remove",
-                         device.address.ToString(), uuids.front()));
+         std::move(remedy));
 }
 
 void RefuseHeld(const Context& context, Draft& draft) {
@@ -245,6 +254,20 @@ void ApplyGuards(const Context& context, Draft& draft) {
     for (const Guard guard : kGuards) guard(context, draft, i);
   }
   if (moves) RefuseHeld(context, draft);
+}
+
+VgpuRivals RivalsOf(const Context& context, const PciDevice& parent, bool has_some) {
+  VgpuRivals rivals;
+  const bool overruled = context.policy.guard_override.contains(parent.address);
+  ForEachRival(context, parent, true, [&](const RivalKind& kind, Refusal why) {
+    const bool hinders = !kind.warns_only && !overruled;
+    if (hinders && !rivals.hinders) rivals.hinders = why;
+    if (hinders && !has_some) return;
+    why.overruled = overruled && !kind.warns_only;
+    if (why.overruled) why.text += "; overruled by guard.override";
+    rivals.warnings.push_back(std::move(why));
+  });
+  return rivals;
 }
 
 }  // namespace vfio_agent

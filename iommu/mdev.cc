@@ -192,10 +192,19 @@ class MdevPlanner {
       member.role = Role::kPrimary;
       member.action = MemberAction::kKeep;
     }
+    MeetRivals(slot);
     if (!group->refusals.empty()) return HoldBack(slot, group->refusals.front());
     group->makes_mdevs = true;
     std::ranges::move(slot.actions, std::back_inserter(group->actions));
     group->verdict = group->actions.empty() ? Verdict::kBound : Verdict::kBind;
+  }
+
+  // Those that are there stay, and are served.
+  void MeetRivals(const Slot& slot) {
+    VgpuRivals rivals = RivalsOf(context_, *slot.device, slot.uuids.size() > slot.actions.size());
+    for (Refusal& warning : rivals.warnings) Warn(slot, std::move(warning));
+    if (!rivals.hinders || slot.actions.empty()) return;
+    Refuse(slot.device, rivals.hinders->code, rivals.hinders->text, rivals.hinders->remedy);
   }
 
   // What is refused has no steps.
@@ -219,7 +228,11 @@ class MdevPlanner {
         .remedy =
             "lower the count in mdev[].types, or remove instances of other types: see "
             "available_instances below mdev_supported_types"};
-    if (GroupPlan* const group = GroupOf(*place.slot)) group->warnings.push_back(warning);
+    Warn(*place.slot, std::move(warning));
+  }
+
+  void Warn(const Slot& slot, Refusal warning) {
+    if (GroupPlan* const group = GroupOf(slot)) group->warnings.push_back(warning);
     plan_.warnings.push_back(std::move(warning));
   }
 

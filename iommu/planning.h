@@ -53,6 +53,15 @@ void ApplyRules(const Context& context, Draft& draft);
 // writes that have not returned.
 void ApplyGuards(const Context& context, Draft& draft);
 
+// guards.cc: other managers of vGPUs on `parent`: the first that keeps more of them from being
+// made, unless guard.override has the parent; and those that are told of, which are the others, and
+// all where it `has_some` already.
+struct VgpuRivals {
+  std::optional<Refusal> hinders;
+  std::vector<Refusal> warnings;
+};
+VgpuRivals RivalsOf(const Context& context, const PciDevice& parent, bool has_some);
+
 // steps.cc: verdict, members' actions and the steps to get there.
 void PlanSteps(const Context& context, Draft& draft);
 

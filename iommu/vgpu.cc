@@ -44,6 +44,7 @@ class VgpuPlanner {
     const std::optional<int> id = FindVgpuType(names_, wanted.type);
     std::vector<VgpuPlace> places;
     if (id) places = PlacesOf(context_, *id, names_, slots);
+    if (places.empty() && id) return WarnOfNoPlace(*id, wanted.count, slots.front());
     if (places.empty()) return RefuseType(wanted, *slots.front().physical);
     std::erase_if(places, [&](const VgpuPlace& place) { return !NameResource(rule, place); });
     if (places.empty()) return;
@@ -69,10 +70,20 @@ class VgpuPlanner {
       if (const auto why = WhyNoSlot(context_, slot)) {
         Refuse(device, *why);
       } else {
+        MeetRivals(slot);
         slots.push_back(std::move(slot));
       }
     }
     return slots;
+  }
+
+  // Warned of where the card has vGPUs already: those stay, and are served.
+  void MeetRivals(VgpuSlot& slot) {
+    const bool has_some = std::ranges::any_of(
+        slot.functions, [](const VgpuFunction* f) { return !f->current.is(0); });
+    VgpuRivals rivals = RivalsOf(context_, *slot.physical, has_some);
+    slot.rival = std::move(rivals.hinders);
+    for (Refusal& warning : rivals.warnings) Warn(*slot.physical, std::move(warning));
   }
 
   // It is the host's, and so are the others of its group.
@@ -115,11 +126,13 @@ class VgpuPlanner {
     --place.room;
     ++place.have;
     place.slot->given.insert(device.address);
+    place.slot->giving = place.type;
     const std::string name = NameOf(rule, place.type);
     GroupPlan* const group = Take(device, place.type, name);
     Unit unit = UnitOf(device, place.type);
     if (group != nullptr) {
       AskOf(*device.group);
+      if (place.slot->rival) Refuse(device, *place.slot->rival);
       if (const auto why = WhyNotWritten(context_, device)) Refuse(device, *why);
       if (group->refusals.empty()) SetType(place, *group, unit);
       if (!group->refusals.empty()) unit.reason = ReasonOf(group->refusals.front());
@@ -223,6 +236,11 @@ class VgpuPlanner {
 
   void WarnOfShortage(const VgpuPlace& place, int missing) {
     Warn(*place.slot->physical, ShortageOf(place, names_, missing));
+  }
+
+  // A type whose name is known, and no card has any or lists it.
+  void WarnOfNoPlace(int type, int missing, VgpuSlot& slot) {
+    if (missing > 0) WarnOfShortage({.slot = &slot, .type = type}, missing);
   }
 
   void RefuseType(const MdevCount& wanted, const PciDevice& physical) {

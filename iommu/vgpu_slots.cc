@@ -40,6 +40,7 @@ VgpuPlace PlaceOf(const Context& context, int type, VgpuSlot& slot) {
     (ours ? place.free : others).push_back(device);
   }
   place.free.insert(place.free.end(), others.begin(), others.end());
+  if (slot.giving.value_or(type) != type) place.free.clear();
   place.room = static_cast<int>(place.free.size());
   return place;
 }
@@ -203,6 +204,16 @@ Refusal UnknownVgpuType(const Context& context, const std::string& wanted,
 }
 
 Refusal ShortageOf(const VgpuPlace& place, const VgpuNames& names, int missing) {
+  const std::optional<int> before = place.slot->giving;
+  if (before.value_or(place.type) != place.type) {
+    return {.code = Code::kProbeRefused,
+            .text = absl::StrFormat(
+                "%d more of the vGPU type %s wait until %s has those of the type %s, which leave "
+                "room for them or do not",
+                missing, SpellType(names, place.type), place.Address().ToString(),
+                SpellType(names, *before)),
+            .remedy = "nothing to do: they are planned again after that"};
+  }
   return {.code = Code::kProbeRefused,
           .text = absl::StrFormat(
               "%d more of the vGPU type %s are wanted than %s has virtual functions or memory for",

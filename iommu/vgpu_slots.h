@@ -17,6 +17,10 @@ struct VgpuSlot {
   std::vector<const VgpuFunction*> functions;  // in order of their addresses
   std::set<PciAddress> given;                  // those that the plan gives a type
   std::set<int> types;                         // those that the entry has named so far
+  // The type that the plan gives. What room it leaves for another one only the driver knows, and
+  // only afterwards: no other is given by the same plan.
+  std::optional<int> giving;
+  std::optional<Refusal> rival;  // why the card gets no more vGPUs while another manager runs
 };
 
 // One type on one physical function.

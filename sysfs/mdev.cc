@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "sysfs/group_nodes.h"
 #include "sysfs/paths.h"
+#include "sysfs/proc_text.h"
 #include "sysfs/tree.h"
 
 namespace vfio_agent {
@@ -18,14 +19,8 @@ constexpr size_t kMostTypes = 256;
 constexpr size_t kMostInstances = 8192;
 constexpr size_t kLongestName = 128;
 
-// Names are shown on terminals and become part of resource names.
-std::string Tidy(std::string text) {
-  for (char& c : text) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = '?';
-  }
-  if (text.size() > kLongestName) text.resize(kLongestName);
-  return text;
-}
+// Names are shown on terminals, stand in JSON and become part of resource names.
+std::string Tidy(const std::string& text) { return Printable(text, kLongestName); }
 
 std::vector<std::string> ListUpTo(const Tree& tree, const std::string& dir, size_t most,
                                   MdevFacts& facts) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "sysfs/paths.h"
+#include "sysfs/proc_text.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
 
@@ -19,14 +20,10 @@ constexpr size_t kMostTypes = 256;
 constexpr size_t kLongestName = 128;
 constexpr size_t kMostNotes = 16;
 
-// Names are shown on terminals and become part of resource names.
+// Names are shown on terminals, stand in JSON and become part of resource names.
 std::string Tidy(std::string text) {
   absl::StripAsciiWhitespace(&text);
-  for (char& c : text) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = '?';
-  }
-  if (text.size() > kLongestName) text.resize(kLongestName);
-  return text;
+  return Printable(text, kLongestName);
 }
 
 void Note(std::vector<std::string>& skipped, std::string what) {

@@ -151,7 +151,7 @@ absl::Time Agent::Deadline() const {
   // A new picture will tell anew what is to be tried again.
   return pictures_.asked() ? next
                            : std::min({next, NextRetry(), look_again_, tenants_.due(), nfd_.due(),
-                                       mode_.decision().next});
+                                       mode_.decision().next, keep_mode_again_});
 }
 
 void Agent::Turn() {
@@ -163,7 +163,7 @@ void Agent::Turn() {
   if (look_again_ <= now) Ask("again");
   if (tenants_.due() <= now) Ask("pods");
   if (nfd_.due() <= now) Ask("nfd");
-  if (mode_.decision().next <= now) Ask("mode");
+  if (std::min(mode_.decision().next, keep_mode_again_) <= now) Ask("mode");
   if (pictures_.Next(session_.settings().resync) <= now) Reconcile(now);
   now = MonotonicNow();  // reading took a while, which is not to count against a job's deadline
   KeepMode(now);

@@ -98,13 +98,15 @@ void Agent::DecideMode(const Wish& wish, Picture& picture, absl::Time now) {
   Ask("mode");
 }
 
-// Before anything is begun that follows from it.
+// Before anything is begun that follows from it, and without it nothing is.
 void Agent::KeepMode(absl::Time now) {
-  if (now < keep_mode_again_) return;
-  const absl::Status status = mode_.Keep();
-  if (status.ok()) return;
-  keep_mode_again_ = now + kKeepModeAgain;
-  Say(Note(Message(status) + ": " + kStateRemedy));
+  if (keep_mode_again_ <= now || keep_mode_again_ == absl::InfiniteFuture()) {
+    const absl::Status status = mode_.Keep();
+    keep_mode_again_ = status.ok() ? absl::InfiniteFuture() : now + kKeepModeAgain;
+    if (status.ok()) return;
+    Say(Note(Message(status) + ": " + kStateRemedy));
+  }
+  work_.clear();
 }
 
 }  // namespace vfio_agent

@@ -51,7 +51,7 @@ void Agent::Publish(const Picture& picture, const std::vector<std::string>& note
   const NfdLabels labels = MakeNfdLabels(picture.plan.iommu, offers_, ModeLabels(mode_.Status()));
   labels_ = labels.text;
   TellNfd(settings.nfd_dir, labels);
-  retries_.See(picture.plan, work_);
+  retries_.See(picture.plan, work_, picture.custody.underway.at_work);
   std::vector<Offer> all = offers_;
   std::ranges::copy(dra_.offers(), std::back_inserter(all));
   book_.Pictured(picture, all);

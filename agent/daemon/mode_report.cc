@@ -6,6 +6,12 @@ namespace {
 
 constexpr char kHoldersRemedy[] =
     "end what is named, or move it to another node: nothing is evicted; or set the mode back";
+constexpr char kStuckRemedy[] =
+    "see the line unbind_stuck, or the failed job's own, of that group; dmesg | tail";
+
+std::string RemedyOf(const std::string& reason) {
+  return reason.starts_with("waits for") ? kHoldersRemedy : kStuckRemedy;
+}
 
 }  // namespace
 
@@ -21,7 +27,7 @@ Event ModeSeen(const ModeStatus& mode) {
         .With("from", moves ? mode.mode : "")
         .With("why", mode.reason)
         .With("next", "goes on by itself as soon as that is over")
-        .With("remedy", kHoldersRemedy);
+        .With("remedy", RemedyOf(mode.reason));
   }
   Event event{.name = "mode_switching"};
   return event.With("mode", mode.target)

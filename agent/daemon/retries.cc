@@ -32,8 +32,8 @@ absl::Duration Retries::Failed(int group, absl::Time now) {
 
 void Retries::Wait(int group, absl::Time until) { groups_[group].next_try = until; }
 
-void Retries::See(const Plan& plan, const std::vector<Job>& work) {
-  std::set<int> wanted;
+void Retries::See(const Plan& plan, const std::vector<Job>& work, const std::set<int>& at_work) {
+  std::set<int> wanted = at_work;
   for (const Job& job : work) wanted.insert(job.group);
   for (const GroupPlan& group : plan.groups) {
     if (!group.group) continue;

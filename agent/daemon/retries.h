@@ -27,8 +27,8 @@ class Retries {
 
   // After each picture: groups whose members or drivers differ from the picture that followed the
   // failure may be tried at once; groups that are not wanted any more are forgotten, but for groups
-  // of `work`, which may be those of mediated devices.
-  void See(const Plan& plan, const std::vector<Job>& work = {});
+  // of `work` and of jobs `at_work`, which may be those of mediated devices.
+  void See(const Plan& plan, const std::vector<Job>& work = {}, const std::set<int>& at_work = {});
   // All may be tried at once: the configuration has changed.
   void Reset();
 

@@ -18,6 +18,16 @@ std::string Listed(const std::vector<std::string>& all) {
   return absl::StrFormat("%s and %d more", text, all.size() - named);
 }
 
+// Nobody is to have what goes, and the kubelet is to give none of it.
+std::vector<std::string> WhoKeepsUnits(const ModeView& view) {
+  if (!view.listed) return {};
+  std::vector<std::string> whom = view.tenants;
+  if (!view.advertised.empty()) {
+    whom.push_back("the kubelet, which still counts " + Listed(view.advertised));
+  }
+  return whom;
+}
+
 }  // namespace
 
 std::string_view Name(ModeState state) {
@@ -68,10 +78,8 @@ ModeDecision ModeSwitch::Leave(const ModeView& view) {
     decision.reason = view.why_unknown;
   } else if (view.listed && view.looked <= *withheld_) {
     decision.reason = "the kubelet is told that no unit is to be given any more";
-  } else if (view.listed && !view.advertised.empty()) {
-    decision.reason = "the kubelet still counts " + Listed(view.advertised);
-  } else if (view.listed && !view.tenants.empty()) {
-    Await(view.tenants, view, decision);
+  } else if (const std::vector<std::string> whom = WhoKeepsUnits(view); !whom.empty()) {
+    Await(whom, view, decision);
   } else {
     memory_.mode = *memory_.target;
     waiting_.reset();

@@ -14,7 +14,8 @@ bool IsListed(const Unit& unit) {
 }
 
 bool IsCounted(const Tenancy& tenancy, const std::string& resource, const std::string& unit) {
-  if (!tenancy.claims.allocatable) return false;  // it does not tell: our word is all there is
+  // It does not tell: our word is all there is. What it said before it fell silent is no news.
+  if (!tenancy.claims.allocatable || !tenancy.silent.empty()) return false;
   const auto counted = tenancy.claims.allocatable->find(resource);
   return counted != tenancy.claims.allocatable->end() && counted->second.contains(unit);
 }

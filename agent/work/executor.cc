@@ -121,6 +121,14 @@ void RestoreRecords(const Job& job, const Journal& journal) {
   }
 }
 
+// How many steps may have moved something. The driver can have taken a vGPU type though what it
+// shows of it afterwards is wrong or cannot be read.
+size_t BegunSteps(const Job& job, const Outcome& outcome) {
+  const bool may_be_set = job.kind == JobKind::kBind && !outcome.refused &&
+                          std::holds_alternative<SetVgpuType>(job.actions[outcome.done]);
+  return outcome.done + (may_be_set ? 1 : 0);
+}
+
 // Puts back what the first `done` steps have moved, planned from what the kernel shows now; a
 // device that does not go back keeps no other from it. True where there was something and all of it
 // went back.
@@ -187,12 +195,14 @@ Execution Execute(const Job& job, const Tree& tree, const Journal& journal,
     CloseRecords(job, journal).IgnoreError();
     return execution;
   }
-  execution.undone = Undo(job, outcome.done, tree, [&](size_t) {
+  const size_t begun = BegunSteps(job, outcome);
+  execution.undone = Undo(job, begun, tree, [&](size_t) {
     at_work(outcome.done);
     return absl::OkStatus();
   });
   // Nothing was moved: nothing is ours.
-  if (execution.undone || outcome.done == 0) RestoreRecords(job, journal);
+  if (execution.undone || begun == 0) RestoreRecords(job, journal);
+  execution.undone = execution.undone && outcome.done > 0;
   return execution;
 }
 

@@ -6,6 +6,16 @@
 namespace vfio_agent {
 namespace {
 
+TEST_CASE("a mode that is blocked says what helps against that very thing", "[agent]") {
+  const auto line = [](const std::string& reason) {
+    return ToText(ModeSeen(
+        {.mode = "vm-passthrough", .target = "container", .state = "blocked", .reason = reason}));
+  };
+  CHECK_THAT(line("waits for pod team/vm"), Catch::Contains("end what is named"));
+  CHECK_THAT(line("group 1: the kernel has not returned from `x`"),
+             Catch::Contains("unbind_stuck") && !Catch::Contains("end what is named"));
+}
+
 TEST_CASE("a reload whose changes could not be counted tells no number of them", "[report]") {
   CHECK(ToText(ConfigReloaded("/etc/x", "SIGHUP", 2)) ==
         "event=config_reloaded config=/etc/x why=SIGHUP changes=2");

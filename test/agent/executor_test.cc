@@ -96,6 +96,46 @@ TEST_CASE("VGPU: a type is journalled before it is written", "[agent]") {
   CHECK(HasSetVgpu(plan.journal.Read(unreadable)->begin()->second));
 }
 
+// A virtual function whose type cannot be read: the file keeps what stands behind a write to it.
+struct UnreadableType : Planned {
+  UnreadableType() : Planned("nvidia") {
+    fake.Add({.address = "0000:3b:00.4", .driver = "nvidia", .group = 18});
+    fake.Link(FakeTree::Of(kGpu, "physfn"), "sys/bus/pci/devices/0000:3b:00.4");
+    fake.Write(file, "0 and more\n");
+    job.records[At(kGpu)].vgpu_type = 1145;
+    job.actions = {SetVgpuType{At(kGpu), 1145, "x"}};
+  }
+  std::vector<Record> Kept() const {
+    std::vector<Journal::Unreadable> unreadable;
+    std::vector<Record> kept;
+    const auto read = journal.Read(unreadable);
+    for (const auto& entry : *read) kept.push_back(entry.second);
+    return kept;
+  }
+  const std::string file = FakeTree::Of(kGpu, "nvidia/current_vgpu_type");
+};
+
+TEST_CASE("VGPU: a type that was set but cannot be read back is taken away again, or stays ours",
+          "[agent]") {
+  UnreadableType plan;
+  const Tree tree = plan.fake.Open();
+  int steps = 0;
+  const bool mends = GENERATE(false, true);
+  const Execution execution = Execute(plan.job, tree, plan.journal, absl::Seconds(1), [&](size_t) {
+    if (++steps == 2 && mends) plan.fake.Write(plan.file, "1\n");
+  });
+  CHECK(absl::IsFailedPrecondition(execution.outcome.status));
+  CHECK(execution.outcome.done == 0);
+  CHECK(steps == 2);
+  CHECK(plan.fake.Read(plan.file).starts_with("0"));
+  if (mends) {
+    CHECK(plan.Kept().empty());
+  } else {
+    REQUIRE(plan.Kept().size() == 1);
+    CHECK(HasSetVgpu(plan.Kept()[0]));
+  }
+}
+
 TEST_CASE("VFs of one physical function go again where those of the next cannot be made",
           "[agent]") {
   constexpr char kNext[] = "0000:3b:00.4";

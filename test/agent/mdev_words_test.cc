@@ -113,11 +113,11 @@ TEST_CASE("VGPU: what is ours is removed after mdev has left the configuration, 
   REQUIRE(vgpu.Run({"bind"}).exit_code == 0);
   vgpu.config = vgpu.node.dir().Write("config.yaml", "mode: vm-passthrough\n");
   CHECK_THAT(vgpu.Run({"plan"}).out,
-             Catch::Contains("foreign-manager 0000:3b:00.0") &&
+             Catch::Contains("held 0000:3b:00.0") && !Catch::Contains("foreign-manager") &&
                  Catch::Contains("remedy: vfio-agent release 0000:3b:00.0"));
   CHECK(vgpu.Run({"release", kT4}).exit_code == 0);
   CHECK_FALSE(vgpu.Has(Ours(0)));
-  CHECK_THAT(vgpu.Run({"plan"}).out, !Catch::Contains("foreign-manager"));
+  CHECK_THAT(vgpu.Run({"plan"}).out, !Catch::Contains("held 0000:3b:00.0"));
 }
 
 TEST_CASE("VGPU: a parent is no function that is still to be bound", "[node][grpc]") {

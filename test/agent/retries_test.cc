@@ -47,6 +47,14 @@ TEST_CASE("a group that only a job knows, a mediated device's, waits like the ot
   CHECK(retries.NextTry(40) == absl::InfinitePast());
 }
 
+TEST_CASE("a group whose next try is under way keeps its back-off for the one after it",
+          "[agent]") {
+  Retries retries(1);
+  const absl::Duration first = retries.Failed(40, kNow);
+  retries.See(PlanOf(7, "nvidia"), {}, {40});  // the job has left the work, and is no group's
+  CHECK(retries.Failed(40, kNow) > first * 1.5);
+}
+
 TEST_CASE("groups that failed together do not come back together", "[agent]") {
   Retries retries(1);
   CHECK(retries.Failed(1, kNow) != retries.Failed(2, kNow));

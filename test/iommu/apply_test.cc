@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "absl/time/clock.h"
+#include "sysfs/paths.h"
 #include "sysfs/status.h"
 #include "test/support/facts.h"
 #include "test/support/fake_kernel.h"
@@ -76,6 +77,20 @@ TEST_CASE("the first failure stops all, and its errno is kept", "[iommu]") {
   CHECK(ErrnoOf(outcome.status) == EBUSY);
   CHECK(bench.seen == std::vector<size_t>{0, 1});
   CHECK(bench.kernel.log().size() == 2);
+}
+
+TEST_CASE("VGPU: an instance that is still going keeps no other from being made", "[iommu]") {
+  constexpr char kGoing[] = "1c0f8f10-0000-8f10-8000-000000000001";
+  constexpr char kNext[] = "1c0f8f10-0000-8f10-8000-000000000002";
+  Bench bench;
+  // The kernel knows the one by its name, though its directory has gone already.
+  bench.kernel.Fails(MdevCreatePath(Address(), "nvidia-222"), EEXIST);
+  const Outcome outcome = bench.Run(
+      {CreateMdev{Address(), "nvidia-222", kGoing}, CreateMdev{Address(), "nvidia-222", kNext}});
+  CHECK(absl::IsFailedPrecondition(outcome.status));
+  CHECK_THAT(Message(outcome.status), Catch::StartsWith(kGoing));
+  CHECK(outcome.done == 0);
+  CHECK(bench.seen == std::vector<size_t>{0, 1});
 }
 
 TEST_CASE("a probe that the kernel answers with success is believed only by the link", "[iommu]") {

@@ -22,13 +22,45 @@ TEST_CASE("VGPU: a group that is to be given whole and to make instances is neit
   }
 }
 
+TEST_CASE("VGPU: beside another manager of vGPUs no instance is made, and those there are served",
+          "[mdev]") {
+  NodeFacts facts = Node({T4(kT4, 5, 0)});
+  facts.mdev.parents = {ParentOf(kT4)};
+  Policy policy = Wanting({{"nvidia-222", 1}});
+  Custody custody;
+  custody.tenancy.emplace();
+  custody.tenancy->claims.rivals = {"ops/nvidia-vgpu-device-manager-zx4t8"};
+  const auto make = [&] { return PlanFor(facts, policy, custody); };
+  CHECK(Codes(make().refusals) == "foreign-manager 0000:3b:00.0");
+  CHECK(States(make()) == "refused ");
+  CHECK(Created(make()).empty());
+  CHECK(make().warnings.empty());
+  SECTION("with a warning") {
+    AddInstance(facts, kForeign, kT4, 40);
+    CHECK(make().refusals.empty());
+    CHECK(States(make()) == "ready ");
+    CHECK(Codes(make().warnings) == "foreign-manager 0000:3b:00.0");
+  }
+  SECTION("unless an operator overrules it for the parent") {
+    policy.guard_override = {At(kT4)};
+    CHECK(make().refusals.empty());
+    CHECK(Created(make()) == "3b:1 ");
+    CHECK(make().warnings.at(0).overruled);
+  }
+}
+
 TEST_CASE("VGPU: a card with mediated devices is not taken whole from under them", "[mdev]") {
   NodeFacts facts = Node({T4(kT4, 5, 0)});
   CHECK(GroupOf(PlanFor(facts, DefaultPolicy(), Asked()), 5).verdict == Verdict::kBind);
   AddInstance(facts, kForeign, kT4, 40);
-  const Plan plan = PlanFor(facts, DefaultPolicy(), Asked());
-  CHECK(Codes(GroupOf(plan, 5).refusals) == "held 0000:3b:00.0");
+  Custody custody = Asked();
+  const std::string has = std::string("has 1 mdev instance (") + kForeign + ")";
+  custody.inquiry->use.devices[At(kT4)] = {{UseKind::kManager, has, "mdevctl stop"}};
+  const Plan plan = PlanFor(facts, DefaultPolicy(), custody);
+  CHECK(Codes(GroupOf(plan, 5).refusals) == "held 0000:3b:00.0");  // told once, with one remedy
   CHECK(GroupOf(plan, 5).actions.empty());
+  REQUIRE(plan.resources.size() == 1);
+  CHECK(plan.resources[0].units.at(0).state == UnitState::kRefused);  // no pod has the card
   CHECK_THAT(plan.refusals.at(0).remedy, Catch::Contains(kForeign));
 }
 

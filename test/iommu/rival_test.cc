@@ -31,10 +31,35 @@ TEST_CASE("other managers are told by the names of their pods, and nobody else i
   CHECK(what("rbln-vfio-manager-2jx9f") == "Rebellions' vfio-manager");
   CHECK(what("harvester-harvester-pcidevices-controller-7qm68") ==
         "Harvester's PCI devices controller");
+  CHECK(what("harvester-pcidevices-controller-fgml9") == "Harvester's PCI devices controller");
+  CHECK(what("nvidia-vgpu-device-manager-zx4t8") == "NVIDIA's vGPU device manager");
+  CHECK(what("nvidia-dra-driver-gpu-kubelet-plugin-q2w5b") == "NVIDIA's DRA driver");
+  CHECK(what("rbln-sandbox-device-plugin-2jx9f") == "Rebellions' sandbox device plugin");
   CHECK(what("nvidia-device-plugin-daemonset-gr9kt").empty());  // for containers
   CHECK(what("nvidia-dcgm-exporter-jcnsh").empty());
   CHECK(what("vfio-agent-4qk7c").empty());
   CHECK(what("").empty());
+}
+
+TEST_CASE("a tenant's pod that has such a name in its own is no other manager", "[iommu]") {
+  CHECK(FindRivalKind("my-nvidia-vfio-manager-x7k2p") == nullptr);
+  CHECK(FindRivalKind("nvidia-vfio-manager") == nullptr);
+  CHECK(FindRivalKind("nvidia-vfio-manager-test-x7k2p") == nullptr);
+  CHECK(FindRivalKind("nvidia-vfio-manager-x7k2") == nullptr);
+  CHECK(FindRivalKind("nvidia-vfio-manager-X7K2P") == nullptr);
+  CHECK(FindRivalKind("nvidia-vfio-managerx7k2p") == nullptr);
+  CHECK(FindRivalKind("mypcidevices-controller-fgml9") == nullptr);
+  CHECK(FindRivalKind("pcidevices-controller-0") == nullptr);
+  CHECK(FindRivalKind("pcidevices-controller-fgml9") != nullptr);
+}
+
+TEST_CASE("NVIDIA's DRA driver may serve containers alone: a warning, and the card is bound",
+          "[iommu]") {
+  const Custody custody = WithRivals({"dra/nvidia-dra-driver-gpu-kubelet-plugin-q2w5b"});
+  const Plan plan = MakePlan(Node({Gpu(kGpu, 17)}), DefaultPolicy(), TestNames(), custody);
+  CHECK(plan.refusals.empty());
+  CHECK(GroupOf(plan, 17).verdict == Verdict::kBind);
+  CHECK(Codes(plan.warnings) == "foreign-manager 0000:3b:00.0");
 }
 
 TEST_CASE("a card that another manager has to do with is not taken, and its pod is named",

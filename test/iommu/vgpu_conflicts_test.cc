@@ -108,6 +108,46 @@ TEST_CASE("VGPU: names that nobody could tell apart, or the kubelet not take, ar
   }
 }
 
+Custody BesideManager(const std::string& pod = "ops/nvidia-vgpu-device-manager-zx4t8") {
+  Custody custody = Asked();
+  custody.tenancy.emplace();
+  custody.tenancy->claims.rivals = {pod};
+  return custody;
+}
+
+TEST_CASE("VGPU: beside another manager of vGPUs no type is set, and what is there stays served",
+          "[vgpu]") {
+  NodeFacts facts = OneCard();
+  Policy policy = WantingVgpus({{"1145", 2}});
+  const auto make = [&] { return PlanFor(facts, policy, BesideManager()); };
+  CHECK(Written(make()).empty());
+  CHECK(States(make()) == "refused refused ");
+  CHECK(Codes(make().refusals) == "foreign-manager 0000:41:00.4\nforeign-manager 0000:41:00.5");
+  CHECK_THAT(make().refusals[0].text, Catch::Contains("0000:41:00.0") &&
+                                          Catch::Contains("nvidia-vgpu-device-manager-zx4t8"));
+  CHECK(make().warnings.empty());
+  SECTION("with a warning where some are there") {
+    SetType(facts, kA4, 1145);
+    policy.vgpu[0].types[0].count = 1;
+    CHECK(make().refusals.empty());
+    CHECK(States(make()) == "ready ");
+    CHECK(Codes(make().warnings) == "foreign-manager 0000:41:00.0");
+  }
+  SECTION("unless an operator overrules it for the card") {
+    policy.guard_override = {At(kCardA)};
+    CHECK(make().refusals.empty());
+    CHECK(Written(make()) == "0000:41:00.4=1145 0000:41:00.5=1145 ");
+    CHECK_THAT(make().warnings.at(0).text, Catch::EndsWith("overruled by guard.override"));
+  }
+}
+
+TEST_CASE("VGPU: a manager of vGPUs alone hinders no bind of a whole card", "[vgpu]") {
+  const NodeFacts facts = Node({L40s(kCardA, 5)});
+  const Plan plan = PlanFor(facts, DefaultPolicy(), BesideManager());
+  CHECK(GroupOf(plan, 5).verdict == Verdict::kBind);
+  CHECK(plan.warnings.empty());
+}
+
 TEST_CASE("VGPU: a function without a group can be given to nobody", "[vgpu]") {
   NodeFacts facts = OneCard();
   SetType(facts, kA4, 1145);

@@ -92,11 +92,44 @@ TEST_CASE("VGPU: a full card's types are known by journal or configuration", "[v
   CHECK(States(PlanFor(facts, policy), "nvidia.com/Small") == "ready ");
 }
 
-TEST_CASE("VGPU: two types share a card in the order of the configuration", "[vgpu]") {
-  const Plan plan =
-      PlanFor(OneCard(), WantingVgpus({{"NVIDIA L40S-1B", 2}, {"NVIDIA L40S-48Q", 1}}));
-  CHECK(Written(plan) == "0000:41:00.4=1145 0000:41:00.5=1145 0000:41:00.6=1153 ");
-  CHECK(States(plan, "nvidia.com/NVIDIA_L40S-48Q") == "to-bind ");
+TEST_CASE("VGPU: two types share a card one after the other, in the order of the configuration",
+          "[vgpu]") {
+  const Policy policy = WantingVgpus({{"NVIDIA L40S-1B", 2}, {"NVIDIA L40S-48Q", 1}});
+  NodeFacts facts = OneCard();
+  const Plan first = PlanFor(facts, policy);
+  CHECK(Written(first) == "0000:41:00.4=1145 0000:41:00.5=1145 ");
+  CHECK(States(first, "nvidia.com/NVIDIA_L40S-48Q") == "none");
+  REQUIRE(first.warnings.size() == 1);
+  CHECK_THAT(first.warnings[0].text,
+             Catch::Contains("1 more of the vGPU type NVIDIA L40S-48Q (1153) wait until") &&
+                 Catch::Contains("NVIDIA L40S-1B (1145)"));
+  SetType(facts, kA4, 1145);
+  SetType(facts, kA5, 1145);
+  const Plan next = PlanFor(facts, policy);
+  CHECK(Written(next) == "0000:41:00.6=1153 ");
+  CHECK(States(next, "nvidia.com/NVIDIA_L40S-48Q") == "to-bind ");
+  CHECK(next.warnings.empty());
+}
+
+TEST_CASE("VGPU: dealt out over cards, a type goes where the plan gives no other", "[vgpu]") {
+  const Policy policy = WantingVgpus({{"1153", 1}, {"1145", 2}}, MdevSpread::kRoundRobin);
+  const Plan plan = PlanFor(TwoCards(), policy);
+  CHECK(Written(plan) == "0000:41:00.4=1153 0000:c1:00.4=1145 ");
+  CHECK(plan.warnings.size() == 1);
+}
+
+TEST_CASE("VGPU: a type of a known name that no card has room for is a shortage, not unknown",
+          "[vgpu]") {
+  NodeFacts facts = OneCard();
+  for (VgpuFunction& function : facts.vgpu.functions) function.creatable = {kTypes[0]};
+  Policy policy = WantingVgpus({{"1153", 1}});
+  policy.vgpu[0].names = {{1153, "NVIDIA L40S-48Q"}};
+  const Plan plan = PlanFor(facts, policy);
+  CHECK(plan.refusals.empty());
+  REQUIRE(plan.warnings.size() == 1);
+  CHECK_THAT(plan.warnings[0].text, Catch::Contains("1 more of the vGPU type NVIDIA L40S-48Q"));
+  policy.vgpu[0].types = {{"1153", 0}};
+  CHECK(PlanFor(facts, policy).warnings.empty());
 }
 
 TEST_CASE("VGPU: a function that was ours gets its type back before any other", "[vgpu]") {

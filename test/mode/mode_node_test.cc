@@ -1,4 +1,6 @@
 // A node whose mode is changed while the daemon is at work.
+#include <filesystem>
+
 #include "absl/strings/str_split.h"
 #include "test/mode/mode_nodes.h"
 
@@ -79,6 +81,19 @@ TEST_CASE("what a pod has is waited for, its siblings are withheld, and nothing 
         [](const FakeResources& resources) { return resources.at(kH100).Healthy() >= 1; },
         ModeNode::kLong));
   }
+}
+
+TEST_CASE("what mode is in force cannot be kept: nothing is begun until it can", "[mode]") {
+  ModeNode node;
+  const std::string kept = node.node().dir().path() + "/state/mode.json";
+  REQUIRE(std::filesystem::create_directories(kept));
+  node.Start(ModeNode::kPassthrough);
+  REQUIRE(node.Says({"event=note", "mode.json: "}));
+  node.Switch(ModeNode::kPassthrough);
+  REQUIRE(node.Says({"event=config_reloaded"}));
+  CHECK(node.faults().WritesOf(1).empty());
+  CHECK(std::filesystem::remove(kept));
+  CHECK(node.AllTaken());
 }
 
 TEST_CASE("a release that does not return blocks the mode, which is ready when it has", "[mode]") {

@@ -72,6 +72,21 @@ TEST_CASE("a switch waits until the kubelet counts none of the units any more", 
   CHECK(node.mode() == Mode::kContainer);
 }
 
+TEST_CASE(
+    "a kubelet that counts the units for too long blocks the switch, and pods are named first",
+    "[mode]") {
+  Way node;
+  node.view.wait_for_holders = absl::Minutes(1);
+  node.view.advertised = {"0000:65:00.0"};
+  node.Step();
+  CHECK(node.StepAfterLook().state == ModeState::kSwitching);
+  const ModeDecision blocked = node.StepAfterLook(absl::Minutes(1));
+  CHECK(blocked.state == ModeState::kBlocked);
+  CHECK_THAT(blocked.reason, Catch::StartsWith("waits for the kubelet, which still counts"));
+  node.view.tenants = {"pod a/b"};
+  CHECK_THAT(node.StepAfterLook().reason, Catch::StartsWith("waits for pod a/b, the kubelet"));
+}
+
 TEST_CASE("a switch waits for whoever has a unit, for ever if it is not told otherwise", "[mode]") {
   Way node;
   node.view.tenants = {"pod a/b"};

@@ -110,6 +110,9 @@ TEST_CASE("what the kubelet counts as healthy is advertised still", "[mode]") {
   CHECK(See(picture, Mode::kContainer).advertised.empty());
   (*counted)[kH100] = {std::string(kGpu)};
   CHECK(See(picture, Mode::kContainer).advertised == std::vector<std::string>{kGpu});
+  TenancyOf(picture).silent = "it does not answer";  // what it counted before is no news
+  CHECK(See(picture, Mode::kContainer).advertised.empty());
+  CHECK_FALSE(See(picture, Mode::kContainer).tenants.empty());
 }
 
 TEST_CASE("withheld are units that are ready or held, with the reason that the log has", "[mode]") {

@@ -81,11 +81,11 @@ TEST_CASE("what is no uuid is skipped with a note, and reaches no terminal as it
   FakeTree fake;
   AddParent(fake);
   fake.Link("sys/bus/mdev/devices/a\x1b[31m", "sys/x");
-  AddType(fake, "nvidia-222", "GRID\x1bT4", "1");
+  AddType(fake, "nvidia-222", "GRID\x1bT4\xff", "1");
   const NodeFacts facts = fake.Facts();
   CHECK(facts.mdev.instances.empty());
   CHECK(facts.skipped == std::vector<std::string>{"sys/bus/mdev/devices/a?[31m: no uuid"});
-  CHECK(facts.mdev.parents[0].types[0].name == "GRID?T4");
+  CHECK(facts.mdev.parents[0].types[0].name == "GRID?T4?");
 }
 
 TEST_CASE("a tree with far too many instances is read up to a limit", "[sysfs]") {

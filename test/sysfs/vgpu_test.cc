@@ -70,6 +70,12 @@ TEST_CASE("a type that is no number is not known, and what is odd is told", "[sy
   CHECK(facts.skipped.size() == 4);
 }
 
+TEST_CASE("a type's name that is no ASCII is made printable: JSON has to take it", "[sysfs]") {
+  Card card;
+  card.Type("0\n", "1145  : L40S\xff\xc3 1B\n");
+  CHECK(card.Read().functions.at(0).creatable.at(0).name == "L40S\?\? 1B");
+}
+
 TEST_CASE("a table that does not end is bounded", "[sysfs]") {
   std::string text;
   for (int id = 1; id < 2000; ++id)
