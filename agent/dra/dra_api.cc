@@ -36,6 +36,7 @@ struct DraApi::Shared {
   Mutex mutex;
   std::function<void()> wake ABSL_GUARDED_BY(mutex);
   std::optional<std::vector<DraDevice>> wanted ABSL_GUARDED_BY(mutex);
+  std::optional<std::vector<DraDevice>> last ABSL_GUARDED_BY(mutex);  // of Want()
   std::vector<std::pair<uint64_t, ClaimRef>> asked ABSL_GUARDED_BY(mutex);
   std::vector<std::string> notes ABSL_GUARDED_BY(mutex);
   bool written ABSL_GUARDED_BY(mutex) = false;
@@ -123,6 +124,9 @@ DraApi::~DraApi() { Shutdown(kEnd); }
 
 void DraApi::Want(std::vector<DraDevice> devices) {
   const MutexLock lock(shared_->mutex);
+  // Else a loop that makes one picture after another would never see that it is written.
+  if (shared_->last == devices) return;
+  shared_->last = devices;
   shared_->wanted = std::move(devices);
   shared_->written = false;
   shared_->transport->Wake();

@@ -142,6 +142,8 @@ TEST_CASE("what is not wanted any more stands until it was deleted", "[dra]") {
   Cluster1 cluster;
   cluster.api->Want(Many(1));
   REQUIRE(cluster.server.WaitFor([&] { return cluster.api->written(); }));
+  cluster.api->Want(Many(1));
+  CHECK(cluster.api->written());
   cluster.server.Deny("delete resourceslices");
   cluster.api->Want({});
   CHECK_FALSE(cluster.api->written());
