@@ -28,7 +28,7 @@ struct UnitStatus {
   std::vector<PodClaim> pods;
   std::vector<int> groups;             // of a unit that is several groups; else empty
   std::vector<std::string> addresses;  // of a unit that is several functions; else empty
-  std::string mdev_type;    // of a mediated device, with the address of its parent; else empty
+  std::string mdev_type;  // of a mediated device, with the address of its parent; else empty
   std::string parent;
   bool operator==(const UnitStatus&) const = default;
 };

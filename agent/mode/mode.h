@@ -32,8 +32,8 @@ struct ModeRule {
 
 // What a mode gives to machines: what `resources` selects, and what `mdev` and `vgpu` make. In
 // container it is neither, and what the agent has taken goes back; in vm-vgpu vGPUs alone; in
-// vm-passthrough both. Where a label decides it is `resources` alone, so that the same cards can be whole in the
-// one mode and cut in the other.
+// vm-passthrough both. Where a label decides it is `resources` alone, so that the same cards can be
+// whole in the one mode and cut in the other.
 struct ModeUse {
   bool devices = true;
   bool vgpus = true;

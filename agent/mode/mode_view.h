@@ -9,7 +9,8 @@ namespace vfio_agent {
 // Fills in what view is to have of a switch to a mode of this use: listed, advertised and tenants.
 void SeeWhatGoes(const Picture& picture, const ModeUse& use, ModeView& view);
 
-// Who keeps the mode from having what it selects: by processes and pods that have a selected device.
+// Who keeps the mode from having what it selects: by processes and pods that have a selected
+// device.
 std::vector<std::string> WhoKeeps(const Plan& plan);
 
 // The writes that do not return.
