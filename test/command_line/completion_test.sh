@@ -70,7 +70,7 @@ expect 'vfio-agent pl' plan
 expect 'vfio-agent config ' check show
 expect 'vfio-agent plan --exi' --exit-code
 expect 'vfio-agent plan -o ' table wide json yaml
-expect 'vfio-agent list ' devices groups resources
+expect 'vfio-agent list ' devices groups resources slices
 expect 'vfio-agent completion z' zsh
 expect "vfio-agent explain $node gr" group:5
 expect "vfio-agent explain $node spoons"
