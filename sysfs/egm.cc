@@ -73,8 +73,7 @@ EgmRegion ReadEgmRegion(const Tree& tree, std::string_view name) {
     return region;
   }
   std::ranges::sort(region.gpus);
-  const auto twice = std::ranges::unique(region.gpus);
-  region.gpus.erase(twice.begin(), twice.end());
+  region.gpus.erase(std::unique(region.gpus.begin(), region.gpus.end()), region.gpus.end());
   return region;
 }
 

@@ -90,10 +90,11 @@ absl::Status SetPathOrNone(Settings& settings, const std::string& value) {
 // A DNS subdomain of at most 63 bytes that begins with a letter, as a vendor of CDI must.
 absl::Status SetDraDriver(Settings& settings, const std::string& value) {
   settings.dra_driver = value;
-  bool good = !value.empty() && value.size() <= 63 && absl::ascii_islower(value.front());
+  const auto is_letter = [](char c) { return absl::ascii_islower(static_cast<unsigned char>(c)); };
+  bool good = !value.empty() && value.size() <= 63 && is_letter(value.front());
   char before = '.';
   for (const char c : value) {
-    const bool alnum = absl::ascii_islower(c) || absl::ascii_isdigit(c);
+    const bool alnum = is_letter(c) || absl::ascii_isdigit(static_cast<unsigned char>(c));
     const bool joins = (c == '-' && before != '.') || (c == '.' && before != '.' && before != '-');
     good = good && (alnum || joins);
     before = c;
