@@ -43,8 +43,7 @@ std::vector<size_t> SizesOf(const Resource& resource) {
   std::vector<size_t> sizes = SetSizes(resource);
   sizes.push_back(1);  // one alone can always be had
   std::ranges::sort(sizes);
-  const auto twice = std::ranges::unique(sizes);
-  sizes.erase(twice.begin(), twice.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return sizes;
 }
 
