@@ -11,15 +11,16 @@
 namespace vfio_agent {
 
 struct RivalKind {
-  // Stands in the names of its pods: a DaemonSet's pods are called after it.
-  std::string_view in_name;
+  // The DaemonSet's name, after which its pods are called, with five characters behind it.
+  std::string_view set;
   std::string_view what;    // "NVIDIA's vfio-manager"
   std::string_view does;    // why there must not be two: "takes its cards off vfio-pci …"
   uint16_t vendor = 0;      // whose devices it manages; 0: anybody's
   std::string_view remedy;  // how it is switched off
+  bool prefixed = false;    // a Helm release's name may stand before `set`
 };
 
-// The kind of manager that a pod of this name is, or null for any other pod. The longest match.
+// The kind of manager that a pod of this name is, or null for any other pod.
 const RivalKind* FindRivalKind(std::string_view pod);
 
 // True for one that manages devices like `device`.

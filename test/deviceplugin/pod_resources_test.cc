@@ -70,10 +70,11 @@ TEST_CASE("pods of other managers of devices are told apart, whether they have d
   PodNode node;
   node.Start();
   node.kubelet.SetPod("ops", "nvidia-vfio-manager-x7k2p", "main", kGpu, {});
-  node.kubelet.SetPod("ops", "nvidia-kubevirt-gpu-dp-daemonset-q", "main", kGpu, {"0000:11:00.0"});
+  node.kubelet.SetPod("ops", "nvidia-kubevirt-gpu-dp-daemonset-q4wzx", "main", kGpu,
+                      {"0000:11:00.0"});
   node.kubelet.SetPod("team", "vm", "compute", kGpu, {"0000:91:00.0"});
   const PodClaims claims = node.Read();
-  CHECK(claims.rivals == std::vector<std::string>{"ops/nvidia-kubevirt-gpu-dp-daemonset-q",
+  CHECK(claims.rivals == std::vector<std::string>{"ops/nvidia-kubevirt-gpu-dp-daemonset-q4wzx",
                                                   "ops/nvidia-vfio-manager-x7k2p"});
   CHECK(claims.list.size() == 2);
 }

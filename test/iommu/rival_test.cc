@@ -37,6 +37,18 @@ TEST_CASE("other managers are told by the names of their pods, and nobody else i
   CHECK(what("").empty());
 }
 
+TEST_CASE("a tenant's pod that has such a name in its own is no other manager", "[iommu]") {
+  CHECK(FindRivalKind("my-nvidia-vfio-manager-x7k2p") == nullptr);
+  CHECK(FindRivalKind("nvidia-vfio-manager") == nullptr);
+  CHECK(FindRivalKind("nvidia-vfio-manager-test-x7k2p") == nullptr);
+  CHECK(FindRivalKind("nvidia-vfio-manager-x7k2") == nullptr);
+  CHECK(FindRivalKind("nvidia-vfio-manager-X7K2P") == nullptr);
+  CHECK(FindRivalKind("nvidia-vfio-managerx7k2p") == nullptr);
+  CHECK(FindRivalKind("mypcidevices-controller-fgml9") == nullptr);
+  CHECK(FindRivalKind("pcidevices-controller-0") == nullptr);
+  CHECK(FindRivalKind("pcidevices-controller-fgml9") != nullptr);
+}
+
 TEST_CASE("a card that another manager has to do with is not taken, and its pod is named",
           "[iommu]") {
   const NodeFacts facts = Node({Gpu(kGpu, 17), Audio("0000:3b:00.1", 17)});
