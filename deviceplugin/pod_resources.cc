@@ -97,7 +97,7 @@ void AddClaims(const v1::PodResources& pod, std::vector<PodClaim>& claims) {
   }
 }
 
-// A pod that has ended may be listed for a while yet; then it says so a while too long.
+// One that has just ended may be listed for a moment yet, and counts until the next look.
 void AddRival(const v1::PodResources& pod, std::vector<std::string>& rivals) {
   if (FindRivalKind(pod.name()) == nullptr || rivals.size() >= kMostRivals) return;
   rivals.push_back(Clip(pod.namespace_()) + "/" + Clip(pod.name()));
