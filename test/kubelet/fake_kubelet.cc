@@ -137,6 +137,10 @@ grpc::Status FakeKubelet::Register(const v1beta1::RegisterRequest& request, absl
   call.refused = Message(admitted);
   const std::unique_lock lock(mutex_);
   calls_.push_back(std::move(call));
+  // After the record: whoever sees the plugin's devices sees its call.
+  if (plugin->watched && !ignore_lists_ && !stopping_) {
+    plugin->reader = std::thread([this, plugin] { Watch(plugin); });
+  }
   changed_.notify_all();
   return admitted.ok() ? grpc::Status::OK : Unknown(Message(admitted));
 }
@@ -161,8 +165,6 @@ absl::Status FakeKubelet::Admit(const PluginPtr& plugin, absl::Time deadline,
   resource.endpoint = plugin->endpoint;
   resource.stopped = false;
   plugin->watched = true;
-  if (!ignore_lists_) plugin->reader = std::thread([this, plugin] { Watch(plugin); });
-  changed_.notify_all();
   return absl::OkStatus();
 }
 
