@@ -41,15 +41,15 @@ constexpr std::array kKnown = std::to_array<const char*>(
      "fusectl", "hugetlbfs", "systemd-1", "udev", "sunrpc", "nsfs", "ramfs",
      // nodes
      "[0-9]", "[0-9][0-9]", "[0-9][0-9][0-9]", "[0-9][0-9][0-9][0-9]", "nvidia[0-9]*", "nvidiactl",
-     "nvidia-*", "vfio", "vfio[0-9]*", "noiommu-[0-9]*", "devices", "iommu", "dri", "card[0-9]*",
-     "renderD[0-9]*", "by-path", "kfd", "fb[0-9]*", "infiniband", "uverbs[0-9]*", "umad[0-9]*",
-     "issm[0-9]*", "rdma_cm", "snd", "controlC*", "pcmC*", "hwC*", "seq", "timer", "nvme[0-9]*",
-     "ng[0-9]*", "sd[a-z]", "sd[a-z][a-z]", "sd[a-z][0-9]*", "sd[a-z][a-z][0-9]*", "vd[a-z]",
-     "vd[a-z][0-9]*", "xvd[a-z]", "xvd[a-z][0-9]*", "hd[a-z]", "sr[0-9]*", "sg[0-9]*", "st[0-9]*",
-     "loop[0-9]*", "md[0-9]*", "dm-[0-9]*", "mapper", "zd[0-9]*", "zram[0-9]*", "nbd[0-9]*",
-     "rbd[0-9]*", "bcache[0-9]*", "pmem[0-9]*", "bsg", "mem", "null", "zero", "full", "random",
-     "urandom", "console", "tty", "tty[0-9]*", "ttyS[0-9]*", "kvm", "vhost-*", "net", "tun",
-     "ptp[0-9]*", "hidraw[0-9]*", "input", "event[0-9]*", "mouse[0-9]*", "usb", "video*"});
+     "nvidia-*", "vfio", "vfio[0-9]*", "noiommu-[0-9]*", "devices", "iommu", "egm[0-9]*", "dri",
+     "card[0-9]*", "renderD[0-9]*", "by-path", "kfd", "fb[0-9]*", "infiniband", "uverbs[0-9]*",
+     "umad[0-9]*", "issm[0-9]*", "rdma_cm", "snd", "controlC*", "pcmC*", "hwC*", "seq", "timer",
+     "nvme[0-9]*", "ng[0-9]*", "sd[a-z]", "sd[a-z][a-z]", "sd[a-z][0-9]*", "sd[a-z][a-z][0-9]*",
+     "vd[a-z]", "vd[a-z][0-9]*", "xvd[a-z]", "xvd[a-z][0-9]*", "hd[a-z]", "sr[0-9]*", "sg[0-9]*",
+     "st[0-9]*", "loop[0-9]*", "md[0-9]*", "dm-[0-9]*", "mapper", "zd[0-9]*", "zram[0-9]*",
+     "nbd[0-9]*", "rbd[0-9]*", "bcache[0-9]*", "pmem[0-9]*", "bsg", "mem", "null", "zero", "full",
+     "random", "urandom", "console", "tty", "tty[0-9]*", "ttyS[0-9]*", "kvm", "vhost-*", "net",
+     "tun", "ptp[0-9]*", "hidraw[0-9]*", "input", "event[0-9]*", "mouse[0-9]*", "usb", "video*"});
 
 bool IsKnown(const std::string& part) {
   return part.empty() || std::ranges::any_of(kKnown, [&part](const char* pattern) {
