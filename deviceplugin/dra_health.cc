@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "deviceplugin/stream_turn.h"
 
 namespace vfio_agent {
 namespace {
@@ -125,7 +126,7 @@ class DraHealth::Streams {
   std::vector<std::weak_ptr<Watch>> open_ ABSL_GUARDED_BY(mutex_);
 };
 
-// As WatchStream: it owns itself until the call is over, and has one write in flight at most.
+// As WatchStream: it owns itself until the call is over.
 template <typename Version>
 class DraHealth::Streams::Stream final
     : public Watch,
@@ -141,20 +142,8 @@ class DraHealth::Streams::Stream final
                                    &opened_);
   }
 
-  void Changed() override {
-    {
-      const MutexLock lock(mutex_);
-      dirty_ = true;
-    }
-    Advance();
-  }
-  void End() override {
-    {
-      const MutexLock lock(mutex_);
-      closing_ = true;
-    }
-    Advance();
-  }
+  void Changed() override { Take(turn_.Changed()); }
+  void End() override { Take(turn_.Close()); }
 
  private:
   void Opened(bool ok) {
@@ -166,18 +155,11 @@ class DraHealth::Streams::Stream final
     token_ = streams_.published().Add([weak = this->weak_from_this()] {
       if (const auto alive = weak.lock()) alive->Changed();
     });
-    Advance();
+    Changed();
     streams_.Add(self_);
   }
 
-  void Written(bool ok) {
-    {
-      const MutexLock lock(mutex_);
-      writing_ = false;
-      if (!ok) closing_ = true;
-    }
-    Advance();
-  }
+  void Written(bool ok) { Take(turn_.Written(ok)); }
 
   // The call is over when both its end and our Finish() were told.
   void OneOver() {
@@ -186,22 +168,11 @@ class DraHealth::Streams::Stream final
     const auto last = std::move(self_);  // may delete *this on leaving
   }
 
-  void Advance() {
-    enum { kNothing, kWrite, kFinish } next = kNothing;
-    {
-      const MutexLock lock(mutex_);
-      if (writing_ || finishing_) return;
-      if (closing_) {
-        finishing_ = true;
-        next = kFinish;
-      } else if (dirty_) {
-        dirty_ = false;
-        writing_ = true;
-        next = kWrite;
-      }
+  void Take(StreamTurn::Next next) {
+    if (next == StreamTurn::Next::kWrite) {
+      writer_.Write(ToMessage<Version>(*streams_.published().Get()), &written_);
     }
-    if (next == kWrite) writer_.Write(ToMessage<Version>(*streams_.published().Get()), &written_);
-    if (next == kFinish) writer_.Finish(grpc::Status::OK, &finished_);
+    if (next == StreamTurn::Next::kFinish) writer_.Finish(grpc::Status::OK, &finished_);
   }
 
   Streams& streams_;
@@ -220,11 +191,7 @@ class DraHealth::Streams::Stream final
     OneOver();
   }};
   Completion finished_{[this](bool) { OneOver(); }};
-  Mutex mutex_;
-  bool dirty_ ABSL_GUARDED_BY(mutex_) = true;
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
+  StreamTurn turn_;
 };
 
 template <typename Version>

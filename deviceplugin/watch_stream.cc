@@ -28,19 +28,12 @@ void WatchStream::Opened(bool ok) {
   token_ = published_.Add([weak = weak_from_this()] {
     if (const auto alive = weak.lock()) alive->Changed();
   });
-  Advance();
+  Changed();
   // Only now, so that a stream which its observer ends at once has sent its list all the same.
   observer_.opened(self_);
 }
 
-void WatchStream::Written(bool ok) {
-  {
-    const MutexLock lock(mutex_);
-    writing_ = false;
-    if (!ok) closing_ = true;
-  }
-  Advance();
-}
+void WatchStream::Written(bool ok) { Take(turn_.Written(ok)); }
 
 void WatchStream::OneOver() {
   if (--awaited_ > 0) return;
@@ -49,40 +42,15 @@ void WatchStream::OneOver() {
   observer_.closed();
 }
 
-void WatchStream::End() {
-  {
-    const MutexLock lock(mutex_);
-    closing_ = true;
-  }
-  Advance();
-}
+void WatchStream::End() { Take(turn_.Close()); }
 
-void WatchStream::Changed() {
-  {
-    const MutexLock lock(mutex_);
-    dirty_ = true;
-  }
-  Advance();
-}
+void WatchStream::Changed() { Take(turn_.Changed()); }
 
-// Whoever sets `writing_` or `finishing_` has the writer to itself; gRPC is not called with the
-// lock held.
-void WatchStream::Advance() {
-  enum { kNothing, kWrite, kFinish } next = kNothing;
-  {
-    const MutexLock lock(mutex_);
-    if (writing_ || finishing_) return;
-    if (closing_) {
-      finishing_ = true;
-      next = kFinish;
-    } else if (dirty_) {
-      dirty_ = false;
-      writing_ = true;
-      next = kWrite;
-    }
+void WatchStream::Take(StreamTurn::Next next) {
+  if (next == StreamTurn::Next::kWrite) {
+    writer_.Write(MakeDeviceList(published_.Get()->offer()), &written_);
   }
-  if (next == kWrite) writer_.Write(MakeDeviceList(published_.Get()->offer()), &written_);
-  if (next == kFinish) writer_.Finish(grpc::Status::OK, &finished_);
+  if (next == StreamTurn::Next::kFinish) writer_.Finish(grpc::Status::OK, &finished_);
 }
 
 }  // namespace vfio_agent

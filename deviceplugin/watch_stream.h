@@ -7,17 +7,15 @@
 #include <functional>
 #include <memory>
 
-#include "absl/base/thread_annotations.h"
 #include "deviceplugin/completion.h"
-#include "deviceplugin/mutex.h"
 #include "deviceplugin/published.h"
+#include "deviceplugin/stream_turn.h"
 #include "proto/deviceplugin_v1beta1.grpc.pb.h"
 
 namespace vfio_agent {
 
 // It owns itself from Await() until the call is over; whoever calls it when the stream ends holds a
-// second reference, so no call ever reaches a dead object. At most one write is in flight; a change
-// meanwhile sets `dirty_`, so the kubelet gets the newest list and never a queue of old ones.
+// second reference, so no call ever reaches a dead object.
 class WatchStream : public std::enable_shared_from_this<WatchStream> {
  public:
   // Both are called on the thread that serves the queue.
@@ -40,7 +38,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   void Written(bool ok);
   void OneOver();
   void Changed();
-  void Advance();
+  void Take(StreamTurn::Next next);
 
   const QueueLease queue_;  // ends last
   Published& published_;
@@ -59,11 +57,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     OneOver();
   }};
   Completion finished_{[this](bool) { OneOver(); }};
-  Mutex mutex_;
-  bool dirty_ ABSL_GUARDED_BY(mutex_) = true;
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
+  StreamTurn turn_;
 };
 
 }  // namespace vfio_agent
