@@ -165,10 +165,11 @@ constexpr std::array<Command, 18> kCommands = {{
      .summary = "what the running daemon holds, who has it, and how it stands with the kubelet",
      .manual =
          "Asks the daemon on status.sock in its state directory. With --watch on a terminal it "
-         "is drawn anew every second; elsewhere lines that are gone and new follow.",
+         "is drawn anew every second; elsewhere lines that are gone and new follow. A "
+         "configuration file that is not valid is told and passed over, as by the daemon.",
      .options = kStatusOptions,
      .examples = kStatusExamples,
-     .with_session = StatusCommand},
+     .alone = StatusCommand},
     {.name = "health",
      .summary = "whether the running daemon lives, by the exit code: for probes",
      .manual = "Asks it on status.sock, 5 s at most; 1 where it does not answer or its loop hangs. "

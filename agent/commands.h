@@ -18,7 +18,6 @@ int ReleaseTaken(Session& session);  // the daemon's own, at its end, when it se
 int ListCommand(Session& session);
 int ExplainCommand(Session& session);
 int KubevirtCommand(Session& session);
-int StatusCommand(Session& session);
 int TopologyCommand(Session& session);
 int DoctorCommand(Session& session);
 int SnapshotCommand(Session& session);
@@ -27,10 +26,16 @@ int ConfigShowCommand(Session& session);
 // These need no configuration and no root.
 int HelpCommand(const Invocation& invocation);
 int VersionCommand(const Invocation& invocation);
+int StatusCommand(const Invocation& invocation);
 int CompletionCommand(const Invocation& invocation);
 int CompleteCommand(const Invocation& invocation);
 
 // Helpers that the subcommands share.
+
+// For what is asked of a running daemon: that keeps the configuration that it has while the file is
+// broken, and so the file's settings are left out then, and `fault` says what is wrong with it. The
+// manifests name stateDir in the environment, where the file's does not count anyway.
+absl::StatusOr<Settings> SettingsOfDaemon(const Invocation& invocation, std::string& fault);
 
 // One line on standard error: "vfio-agent: <text>". Of neither does a terminal obey anything.
 void PrintError(const std::string& text);

@@ -15,22 +15,24 @@ namespace {
 // The daemon answers at once or is in trouble.
 constexpr absl::Duration kPatience = absl::Seconds(5);
 
-absl::StatusOr<Settings> SettingsOf(const Invocation& invocation) {
-  if (const auto config = ReadConfig(invocation.config_file); config.ok()) {
-    auto settings = MakeSettings(
-        {.flags = invocation.flags, .file = config->settings, .file_name = config->file_name});
-    if (settings.ok()) return settings;
-  }
-  // A daemon keeps the configuration that it has while the file is broken. A probe that failed for
-  // that would have it killed, and the next one could not start. The manifests name stateDir in the
-  // environment, so that there the file's does not count either.
-  return MakeSettings({.flags = invocation.flags, .file = {}, .file_name = {}});
+absl::StatusOr<Settings> SettingsOfFile(const Invocation& invocation) {
+  ASSIGN_OR_RETURN(const Config config, ReadConfig(invocation.config_file));
+  return MakeSettings(
+      {.flags = invocation.flags, .file = config.settings, .file_name = config.file_name});
 }
 
 }  // namespace
 
+absl::StatusOr<Settings> SettingsOfDaemon(const Invocation& invocation, std::string& fault) {
+  absl::StatusOr<Settings> settings = SettingsOfFile(invocation);
+  if (settings.ok()) return settings;
+  fault = Message(settings.status());
+  return MakeSettings({.flags = invocation.flags, .file = {}, .file_name = {}});
+}
+
 int HealthCommand(const Invocation& invocation) {
-  const absl::StatusOr<Settings> settings = SettingsOf(invocation);
+  std::string fault;  // a probe that failed for it would have the daemon killed
+  const absl::StatusOr<Settings> settings = SettingsOfDaemon(invocation, fault);
   if (!settings.ok()) {
     PrintError(Message(settings.status()));
     return kExitUsage;

@@ -68,6 +68,18 @@ std::string HeadText(const Plan& plan) {
   return text;
 }
 
+std::string InUseText(const Plan& plan) {
+  std::string text;
+  for (const Resource& resource : plan.resources) {
+    for (const Unit& unit : resource.units) {
+      if (unit.state != UnitState::kHeld && unit.pods.empty()) continue;
+      text += absl::StrFormat("#   %s of %s: %s\n", unit.id, resource.name,
+                              WhoOrWhy(unit.pods, unit.reason, true));
+    }
+  }
+  return text.empty() ? text : "\n# in use\n" + text;
+}
+
 // How those are given away that are not the device plugin's.
 std::string ServeText(const Plan& plan) {
   std::string text;
@@ -93,7 +105,7 @@ std::string PlanText(const Plan& plan, bool all) {
     text += GroupText(group);
     for (const Refusal& refusal : group.refusals) text += RefusalText(refusal, "#   ");
   }
-  text += BundlesText(plan) + ServeText(plan);
+  text += BundlesText(plan) + InUseText(plan) + ServeText(plan);
   if (!plan.egm.empty()) text += "\n";
   for (const EgmShare& share : plan.egm) text += absl::StrFormat("# %s\n", Spell(share));
   if (!plan.warnings.empty()) text += "\n# warnings\n";
@@ -114,7 +126,9 @@ int PlanCommand(Session& session) {
     PrintText(PlanText(plan, invocation.all));
   }
   if (!invocation.exit_code) return kExitDone;
-  if (!plan.refusals.empty()) return kExitRefused;
+  // What the configuration excludes is not asked for.
+  const auto asked = [](const Refusal& refusal) { return refusal.code != Code::kExcluded; };
+  if (std::ranges::any_of(plan.refusals, asked)) return kExitRefused;
   return CountVerdict(plan, Verdict::kBind) > 0 ? kExitWouldChange : kExitDone;
 }
 

@@ -34,27 +34,39 @@ std::string Answer(const AgentStatus& status, const Invocation& invocation) {
   return StatusToText(status, absl::Now(), wide, style);
 }
 
-int WatchStatus(const Session& session) {
-  return KeepWatching(session.tree(), {.form = WatchFormFor(session.invocation().output),
-                                       .pause = kPause,
-                                       .answer = [&session]() -> std::string {
-                                         const auto status = Fetch(session.settings());
-                                         if (!status.ok())
-                                           return ForTerminal(Message(status.status()) + "\n");
-                                         return Answer(*status, session.invocation());
-                                       }});
+int WatchStatus(const Settings& settings, const Invocation& invocation) {
+  const absl::StatusOr<Tree> tree = Tree::Open(invocation.root);
+  if (!tree.ok()) {
+    PrintError(Message(tree.status()));
+    return kExitFailed;
+  }
+  return KeepWatching(
+      *tree,
+      {.form = WatchFormFor(invocation.output), .pause = kPause, .answer = [&]() -> std::string {
+         const auto status = Fetch(settings);
+         if (!status.ok()) return ForTerminal(Message(status.status()) + "\n");
+         return Answer(*status, invocation);
+       }});
 }
 
 }  // namespace
 
-int StatusCommand(Session& session) {
-  if (session.invocation().watch) return WatchStatus(session);
-  const absl::StatusOr<AgentStatus> status = Fetch(session.settings());
+int StatusCommand(const Invocation& invocation) {
+  std::string fault;
+  const absl::StatusOr<Settings> settings = SettingsOfDaemon(invocation, fault);
+  if (!settings.ok()) {
+    PrintError(Message(settings.status()));
+    return kExitUsage;
+  }
+  if (!fault.empty())
+    PrintError("a daemon that runs keeps the configuration that it has: " + fault);
+  if (invocation.watch) return WatchStatus(*settings, invocation);
+  const absl::StatusOr<AgentStatus> status = Fetch(*settings);
   if (!status.ok()) {
     PrintError(Message(status.status()));
     return kExitFailed;
   }
-  std::cout << Answer(*status, session.invocation());
+  std::cout << Answer(*status, invocation);
   return kExitDone;
 }
 

@@ -127,11 +127,14 @@ Event GroupSeen(const GroupPlan& group) {
       .With("remedy", absl::StrJoin(remedies, "; "));
 }
 
-Event GroupGone(const std::string& what) {
-  Event event{.level = Level::kWarn, .name = "group_gone"};
+Event GroupGone(const std::string& what, const std::optional<PciAddress>& physical) {
+  Event event{.level = physical ? Level::kInfo : Level::kWarn, .name = "group_gone"};
   constexpr std::string_view kGroup = "group ";
   if (what.starts_with(kGroup)) event.With("group", what.substr(kGroup.size()));
-  return event.With("what", what).With("remedy", Text(DefaultRemedy(Code::kDeviceGone)));
+  event.With("what", what);
+  if (!physical) return event.With("remedy", Text(DefaultRemedy(Code::kDeviceGone)));
+  return event.With(
+      "reason", absl::StrFormat("a virtual function that %s has no more", physical->ToString()));
 }
 
 Event UnitSeen(const std::string& resource, const OfferedUnit& unit) {

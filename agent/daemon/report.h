@@ -27,7 +27,8 @@ Event SnapshotSkipped(const std::string& what);  // snapshot_skipped
 Event DeviceOdd(const PciDevice& device);        // device_odd
 Event IommuSeen(const Plan& plan);               // iommu_on, iommu_off
 Event GroupSeen(const GroupPlan& group);         // group_ready, group_refused, …
-Event GroupGone(const std::string& what);        // group_gone
+// group_gone; `physical` where it was of virtual functions and this one is still there.
+Event GroupGone(const std::string& what, const std::optional<PciAddress>& physical);
 // unit_healthy, unit_unhealthy
 Event UnitSeen(const std::string& resource, const OfferedUnit& unit);
 // unit_held, unit_free. `before`: who had it.

@@ -18,6 +18,18 @@ std::string KeyOf(const GroupPlan& group) {
   return kDeviceKey + group.members.front().address.ToString();
 }
 
+// Of a group whose endpoints are virtual functions: the physical function of one.
+std::optional<PciAddress> PhysicalOf(const NodeFacts& facts, const GroupPlan& group) {
+  std::optional<PciAddress> physical;
+  for (const Member& member : group.members) {
+    const PciDevice* const device = FindDevice(facts, member.address);
+    if (member.role == Role::kBridge || device == nullptr) continue;
+    if (!device->physfn) return std::nullopt;
+    physical = device->physfn;
+  }
+  return physical;
+}
+
 // Bound, and not by this agent: no record of this boot claims any of it.
 bool IsAdopted(const GroupPlan& group, const Records& records) {
   if (group.makes_mdevs) return false;
@@ -38,14 +50,18 @@ bool Transitions::IsNew(const std::string& key, const Event& event) {
   return true;
 }
 
-void Transitions::AddGone(const std::set<std::string>& present, std::vector<Event>& events) {
+void Transitions::AddGone(const NodeFacts& facts, const std::set<std::string>& present,
+                          std::vector<Event>& events) {
   std::erase_if(last_, [&](const auto& entry) {
     const std::string& key = entry.first;
     const bool group = key.starts_with(kGroupKey) || key.starts_with(kDeviceKey);
     if (!group || present.contains(key)) return false;
-    events.push_back(GroupGone(key));
+    const auto physical = physical_.find(key);
+    const bool made = physical != physical_.end() && FindDevice(facts, physical->second) != nullptr;
+    events.push_back(GroupGone(key, made ? std::optional(physical->second) : std::nullopt));
     return true;
   });
+  std::erase_if(physical_, [&](const auto& entry) { return !present.contains(entry.first); });
 }
 
 std::vector<Event> Transitions::Compare(const Picture& picture,
@@ -72,11 +88,12 @@ std::vector<Event> Transitions::Compare(const Picture& picture,
     // What nobody selected is told only when it was selected before.
     if (group.verdict == Verdict::kUnselected && !last_.contains(key)) continue;
     add(key, GroupSeen(group));
+    if (const auto physical = PhysicalOf(picture.facts, group)) physical_[key] = *physical;
     if (group.verdict == Verdict::kBound && IsAdopted(group, picture.custody.records)) {
       add("adopted " + key, Adopted(group));
     }
   }
-  AddGone(present, events);
+  AddGone(picture.facts, present, events);
   for (const Refusal& warning : picture.plan.warnings) {
     add("warning " + warning.text, WarningSeen(warning));
   }

@@ -32,9 +32,11 @@ class Transitions {
   bool IsNew(const std::string& key, const Event& event);
 
   // Events for groups that were told of and are not there any more.
-  void AddGone(const std::set<std::string>& present, std::vector<Event>& events);
+  void AddGone(const NodeFacts& facts, const std::set<std::string>& present,
+               std::vector<Event>& events);
 
-  std::map<std::string, size_t> last_;  // hashes of lines: there may be thousands of groups
+  std::map<std::string, PciAddress> physical_;  // of groups that are virtual functions
+  std::map<std::string, size_t> last_;          // hashes of lines: there may be thousands of groups
 };
 
 }  // namespace vfio_agent

@@ -95,6 +95,13 @@ Json ExplanationToJson(const Explanation& explanation) {
   for (const MdevNote& note : explanation.mdevs) {
     json["mediated_devices"].push_back(MdevToJson(note));
   }
+  json["units"] = Json::array();
+  for (const UnitNote& note : explanation.units) {
+    json["units"].push_back({{"id", note.id},
+                             {"resource", note.resource},
+                             {"state", note.state},
+                             {"reason", note.who.empty() ? Json(nullptr) : Json(note.who)}});
+  }
   if (explanation.by_claims) json["serve"] = std::string(Name(Serve::kDra));
   json["commands"] = commands;
   json["look"] = explanation.look;

@@ -103,6 +103,22 @@ std::vector<MdevNote> MdevsOf(const Picture& picture, const GroupPlan& group) {
   return notes;
 }
 
+std::vector<UnitNote> UnitsOf(const Plan& plan, const GroupPlan& group) {
+  std::vector<UnitNote> notes;
+  for (const Resource& resource : plan.resources) {
+    for (const Unit& unit : resource.units) {
+      const std::vector<int> groups = GroupsOf(unit);
+      const bool with_group = group.group && std::ranges::count(groups, *group.group) > 0;
+      if (!unit.mdev_type.empty() || !(with_group || IsMember(group, unit.primary))) continue;
+      notes.push_back({.id = unit.id,
+                       .resource = resource.name,
+                       .state = std::string(Name(unit.state)),
+                       .who = WhoOrWhy(unit.pods, unit.reason, true)});
+    }
+  }
+  return notes;
+}
+
 // Commands that show what the text speaks of.
 std::vector<std::string> LookCommands(const Surroundings& around, const Explanation& explanation,
                                       const std::set<PciAddress>& culprits) {
@@ -193,6 +209,7 @@ Explanation Explain(const Surroundings& around, const GroupPlan& group) {
     culprits.insert(merge.culprit);
   }
   explanation.mdevs = MdevsOf(around.picture, group);
+  explanation.units = UnitsOf(around.picture.plan, group);
   for (const Member& member : group.members) {
     explanation.members.push_back(NoteOf(around, group, member));
     if (member.role != Role::kBridge &&

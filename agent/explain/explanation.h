@@ -55,6 +55,12 @@ struct MdevNote {
   std::string state;
 };
 
+// A unit that has a member of the group, or goes with it.
+struct UnitNote {
+  std::string id, resource, state;
+  std::string who;  // WhoOrWhy() of it, in full
+};
+
 struct MergeNote {
   std::string text;     // of ExplainMerge()
   bool bridge = false;  // it is a bridge that is in the group for this reason
@@ -66,6 +72,7 @@ struct Explanation {
   std::vector<MemberNote> members;
   std::vector<MergeNote> merges;
   std::vector<MdevNote> mdevs;
+  std::vector<UnitNote> units;      // PCI functions alone
   std::string why_unreadable;       // what keeps registers from being read, where some are not
   std::vector<PciAddress> unknown;  // whose ACS on the way to the root is not known
   std::vector<DevicePath> paths;    // one for each member, in their order
@@ -104,7 +111,8 @@ Json ExplanationToJson(const Explanation& explanation);
 // words.cc: "root port" and the like; and why two functions share a group, a sentence.
 std::string PortWords(const PciDevice& device);
 std::string ExplainMerge(const NodeFacts& facts, const Merge& merge);
-std::string VerdictWords(const GroupPlan& group);
+// `ready`: nothing is to be said of its units.
+std::string VerdictWords(const GroupPlan& group, bool ready);
 std::string ControlBits(const PciDevice& device);
 
 }  // namespace vfio_agent

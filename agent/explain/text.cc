@@ -45,6 +45,16 @@ std::string MdevsText(const Explanation& explanation) {
   return text.empty() ? text : "  mediated devices\n" + text;
 }
 
+// Those of which there is more to say than that they are ready.
+std::string UnitsText(const Explanation& explanation) {
+  std::string text;
+  for (const UnitNote& note : explanation.units) {
+    if (note.who.empty()) continue;
+    text += absl::StrFormat("    %s of %s, %s: %s\n", note.id, note.resource, note.state, note.who);
+  }
+  return text.empty() ? text : "  units\n" + text;
+}
+
 // Each endpoint's own line names the port; those of the bridges between would say the same again.
 std::string MergesText(const Explanation& explanation) {
   if (explanation.members.size() < 2) return "";
@@ -173,11 +183,12 @@ std::string ListText(const char* heading, const std::vector<std::string>& lines)
 
 std::string ExplanationText(const Explanation& explanation) {
   const GroupPlan& group = explanation.plan;
+  const std::string units = UnitsText(explanation);
   std::string text = absl::StrFormat(
       "%s%s%s: %s\n", group.group ? absl::StrFormat("group %d", *group.group) : "no group",
-      group.resource.empty() ? "" : ", ", group.resource, VerdictWords(group));
+      group.resource.empty() ? "" : ", ", group.resource, VerdictWords(group, units.empty()));
   if (explanation.by_claims) text += absl::StrFormat("  %s\n", kByClaims);
-  text += MembersText(explanation) + MdevsText(explanation) + MergesText(explanation);
+  text += MembersText(explanation) + units + MdevsText(explanation) + MergesText(explanation);
   text += PathsText(explanation) + RefusalsText("refused", group.refusals) +
           RefusalsText("warnings", group.warnings) + IfSelectedText(explanation) +
           ExpectedText(explanation) + RelocationText(explanation);

@@ -66,7 +66,7 @@ std::string ExplainMerge(const NodeFacts& facts, const Merge& merge) {
   return "";
 }
 
-std::string VerdictWords(const GroupPlan& group) {
+std::string VerdictWords(const GroupPlan& group, bool ready) {
   if (IsPhysical(group)) return VfVerdictWords(group);
   if (group.makes_mdevs) {
     return group.verdict == Verdict::kBind
@@ -85,7 +85,7 @@ std::string VerdictWords(const GroupPlan& group) {
     case Verdict::kBind:
       return "can be given away; `vfio-agent bind` would bind it";
     case Verdict::kBound:
-      return "bound and ready for guests";
+      return ready ? "bound and ready for guests" : "bound";
     case Verdict::kRefused:
       return "cannot be given away";
     case Verdict::kUnselected:

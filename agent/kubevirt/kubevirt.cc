@@ -143,7 +143,13 @@ Served FindServed(const Plan& plan, const NodeFacts& facts,
   Served served;
   for (const Resource& resource : plan.resources) {
     // Machines ask for those by claims; to KubeVirt they are no resources.
-    if (resource.serve == Serve::kDra) continue;
+    if (resource.serve == Serve::kDra) {
+      const auto count = std::ranges::count_if(resource.units, [&chosen](const Unit& unit) {
+        return IsChosen(unit, chosen) && unit.state != UnitState::kRefused;
+      });
+      if (count > 0) served.by_claims[resource.name] = static_cast<size_t>(count);
+      continue;
+    }
     ServedResource found{.name = resource.name, .sizes = SizesOf(resource)};
     if (resource.only_partitions && !resource.partitions.empty()) {
       found.together = resource.partitions.front().size();
@@ -194,8 +200,13 @@ Json KubevirtToJson(const Served& served) {
     permitted["mediatedDevices"] = std::move(mediated);
   }
   if (served.NeedsGate()) gates.push_back(kHostDevicesGate);
+  Json by_claims = Json::array();
+  for (const auto& [name, units] : served.by_claims) {
+    by_claims.push_back({{"name", name}, {"units", units}});
+  }
   return {{"schema", "vfio-agent/kubevirt/v1"},
           {"resources", resources},
+          {"by_claims", by_claims},
           {"refused", refused},
           {"feature_gates", gates},
           {"permitted_host_devices", permitted},

@@ -45,6 +45,7 @@ struct Served {
   std::vector<ServedResource> resources;  // sorted by name
   std::vector<RefusedUnit> refused;
   std::vector<std::string> to_be_made;  // virtual functions that are no units yet, a sentence each
+  std::map<std::string, size_t> by_claims;  // resources with `serve: dra`, and how many units
   bool operator==(const Served&) const = default;
 
   const ServedResource* Find(std::string_view name) const;

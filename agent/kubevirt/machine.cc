@@ -33,6 +33,12 @@ Finding UnknownName(const Served& served, const std::string& name, const std::st
     finding.remedy = "see `vfio-agent plan`";
     return finding;
   }
+  if (served.by_claims.contains(name)) {
+    finding.code = "by-claims";
+    finding.text = absl::StrFormat("%s goes by resource claims here (serve: dra)", name);
+    finding.remedy = "write a claimName and a requestName instead of the deviceName";
+    return finding;
+  }
   finding.text = absl::StrFormat("vfio-agent serves nothing called '%s' on this node", name);
   finding.remedy = "`vfio-agent list resources` has the names; other nodes may serve others";
   return finding;
@@ -109,7 +115,7 @@ Requests Collect(const KubevirtMachine& machine, std::vector<Finding>& findings)
           {.code = device.claimed ? "claimed" : "no-name",
            .hinders = !device.claimed,
            .where = device.where,
-           .text = device.claimed ? "comes by a resource claim, which this agent does not serve"
+           .text = device.claimed ? "comes by a resource claim, which is not compared"
                                   : "has no deviceName",
            .remedy = device.claimed ? "none" : "write the name of a resource as its deviceName"});
       continue;

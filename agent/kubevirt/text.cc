@@ -23,6 +23,18 @@ std::string ToBeMadeText(const Served& served) {
   return text;
 }
 
+std::string ByClaimsText(const Served& served) {
+  std::string text;
+  for (const auto& [name, units] : served.by_claims) {
+    text += absl::StrFormat(
+        "# %s: %d unit%s by claims (serve: dra): a machine has resourceClaims, and a claimName "
+        "and\n"
+        "# requestName instead of a deviceName; nothing of it stands in permittedHostDevices\n",
+        name, units, units == 1 ? "" : "s");
+  }
+  return text;
+}
+
 std::string PciText(const Served& served) {
   std::string text;
   for (const ServedResource& resource : served.resources) {
@@ -117,12 +129,16 @@ std::string MachineText(const Served& served) {
 }  // namespace
 
 std::string KubevirtText(const Served& served) {
+  if (served.resources.empty() && !served.by_claims.empty()) {
+    return ByClaimsText(served) + ToBeMadeText(served) + RefusedText(served);
+  }
   if (served.resources.empty()) {
     return absl::StrFormat("# This node serves nothing of what was asked for%s.\n",
                            served.to_be_made.empty() ? "" : " yet") +
            ToBeMadeText(served) + RefusedText(served);
   }
-  return ToBeMadeText(served) + RefusedText(served) + PermittedText(served) + MachineText(served);
+  return ByClaimsText(served) + ToBeMadeText(served) + RefusedText(served) + PermittedText(served) +
+         MachineText(served);
 }
 
 }  // namespace vfio_agent

@@ -104,17 +104,38 @@ TEST_CASE("plan --exit-code tells: 4 would change, 3 refused, 0 nothing to do", 
   CHECK(refused.Run({"plan"}).exit_code == 0);
 }
 
+TEST_CASE("what the configuration excludes was not asked for: plan --exit-code says 0", "[node]") {
+  const Node node("cases/VIA-17");
+  const std::string config = node.dir().Write(
+      "config.yaml",
+      "resources: [{select: [{vendor: \"10de\"}], exclude: [{vendor: \"10de\"}]}]\n");
+  const ProgramResult plan = node.Run({"plan", "--exit-code", "-o", "json", "--config", config});
+  CHECK_THAT(plan.out, Catch::Contains("\"code\": \"excluded\""));
+  CHECK(plan.exit_code == 0);
+}
+
 TEST_CASE("release refuses a group that a process has open, and says which", "[node]") {
   const Node node("cases/VIA-05");
   REQUIRE(node.Run({"bind"}).exit_code == 0);
   node.Control("hold 1 4711 qemu-system-x86");
   const std::string writes = node.Writes();
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"plan"}, {"explain", "0000:01:00.0"}}) {
+    CHECK_THAT(node.Run(command).out, Catch::Contains("pid 4711 (qemu-system-x86)") &&
+                                          !Catch::Contains("ready for guests"));
+  }
+  const nlohmann::json units =
+      node.RunJson({"explain", "0000:01:00.0"}).at("groups").at(0).at("units");
+  REQUIRE(units.size() == 1);
+  CHECK(units.at(0).at("id") == "0000:01:00.0");
+  CHECK_THAT(units.at(0).at("reason").get<std::string>(), Catch::Contains("pid 4711"));
   const ProgramResult result = node.Run({"release"});
   CHECK(result.exit_code == 3);
   CHECK_THAT(result.out, Catch::Contains("held") && Catch::Contains("pid 4711 (qemu-system-x86)"));
   CHECK(node.Writes() == writes);
 
   node.Control("free 1");
+  CHECK_THAT(node.Run({"explain", "0000:01:00.0"}).out, Catch::Contains("ready for guests"));
   CHECK(node.Run({"release"}).exit_code == 0);
   CHECK(node.DriverOf("0000:01:00.0") == "nvidia");
 }

@@ -19,7 +19,8 @@ Served NodeOf() {
                 .groups = {{4, {"e"}}, {5, {"f"}}, {6, {"g"}}, {7, {"h"}}},
                 .sizes = {1, 2, 4}},
                {.name = "nvidia.com/BOARD", .groups = {{8, {"i"}}}, .first_only = true}},
-          .refused = {{.resource = "nvidia.com/R", .unit = "u", .reason = "iommu-off: x"}}};
+          .refused = {{.resource = "nvidia.com/R", .unit = "u", .reason = "iommu-off: x"}},
+          .by_claims = {{"nvidia.com/CLAIMED", 2}}};
 }
 
 std::string CodesOf(const std::vector<std::pair<MachineList, std::string>>& devices,
@@ -52,6 +53,7 @@ TEST_CASE("a name that the node does not serve is told, with what is known of it
   CHECK(CodesOf({{kGpus, "nvidia.com/NONE"}}) == "unknown-name");
   CHECK(CodesOf({{kGpus, "nvidia.com/gh100_h100"}}) == "name-differs");
   CHECK(CodesOf({{kGpus, "nvidia.com/R"}}) == "refused-here");
+  CHECK(CodesOf({{kGpus, "nvidia.com/CLAIMED"}}) == "by-claims");
 }
 
 TEST_CASE("T15: a resource under gpus and under hostDevices would give one device twice",

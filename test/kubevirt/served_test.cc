@@ -165,6 +165,12 @@ TEST_CASE("what machines ask for by claims is no resource of KubeVirt's", "[kube
   const Served served = ServedOf(Node({Gpu("0000:01:00.0", 1)}), policy);
   CHECK(served.resources.empty());
   CHECK(served.refused.empty());
+  REQUIRE(served.by_claims.size() == 1);
+  const auto& [name, units] = *served.by_claims.begin();
+  CHECK(units == 1);
+  CHECK_THAT(KubevirtText(served), Catch::Contains("# " + name + ": 1 unit by claims") &&
+                                       !Catch::Contains("serves nothing"));
+  CHECK(KubevirtToJson(served)["by_claims"][0]["name"] == name);
 }
 
 }  // namespace
