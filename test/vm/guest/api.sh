@@ -63,6 +63,6 @@ select_by_label() {
   default=$1
   shift
   select_devices "$@"
-  echo "mode: {fromNodeLabel: $MODE_LABEL, default: $default, settle: 0s, waitForHolders: 3s}" \
+  echo "mode: {fromNodeLabel: $MODE_LABEL, default: $default, settle: 0s, waitForHolders: 1s}" \
     >>config.yaml
 }
