@@ -37,7 +37,7 @@ there_and_back() {
   expect_card_home
   expect_condition False ModeContainer
   expect_ask wait nvidia.com/chosen 0
-  expect_not_given "is not healthy" allocate nvidia.com/chosen "$CARD_NIC"
+  expect_not_given "by the configuration or the mode" allocate nvidia.com/chosen "$CARD_NIC"
   label_node vm-passthrough
   expect_ask wait nvidia.com/chosen 1 30
   expect_usable "$CARD_NIC"
