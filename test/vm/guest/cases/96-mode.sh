@@ -87,19 +87,30 @@ leaves_vfio() {
     "$PCI/drivers/vfio-pci" "$@" || fail "none of $* leaves vfio-pci"
 }
 
-killed_giving_back() {
-  select_by_label container "$CARD_NIC"
-  container
-  start_api vm-passthrough
-  serve_chosen
+# False where all was back by the time of the kill, as may be on a busy machine.
+kill_between() {
   label_node container
   leaves_vfio "$CARD_NIC" "$CARD_AUDIO"
   kill_container
   until_true 20 no_agent || fail "the agent goes on"
   driver_of "$CARD_NIC"
   echo "# killed while $CARD_NIC was with $driver"
-  [ -e "$STATE/devices/$CARD_NIC.json" ] || [ -e "$STATE/devices/$CARD_AUDIO.json" ] ||
-    fail "there is nothing left to give back"
+  [ -e "$STATE/devices/$CARD_NIC.json" ] || [ -e "$STATE/devices/$CARD_AUDIO.json" ]
+}
+
+killed_giving_back() {
+  select_by_label container "$CARD_NIC"
+  container
+  start_api vm-passthrough
+  serve_chosen
+  tries=1
+  until kill_between; do
+    tries=$((tries + 1))
+    [ "$tries" -le 3 ] || fail "the kill came too late three times"
+    label_node vm-passthrough
+    start_daemon --config config.yaml
+    expect_ask wait nvidia.com/chosen 1 30
+  done
   start_daemon --config config.yaml
   expect_card_home
 }
