@@ -17,7 +17,7 @@ kill_container() { echo 1 >/run/cgroup/container/cgroup.kill; }
 # expect_home ADDRESS=DRIVER...: as they were before the agent came, with nothing left of it.
 expect_home() {
   for entry; do
-    until_true 30 driver_is "${entry%%=*}" "${entry#*=}" || expect_driver "${entry%%=*}" "${entry#*=}"
+    until_true 60 driver_is "${entry%%=*}" "${entry#*=}" || expect_driver "${entry%%=*}" "${entry#*=}"
   done
   expect_mode container ready
   for entry; do
