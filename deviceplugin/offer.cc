@@ -64,7 +64,7 @@ std::string WhyMissing(const OfferedUnit& unit, const NodeFacts& facts) {
   const bool mdev = !unit.mdev_type.empty();
   if (mdev && FindMdev(facts.mdev, unit.id) == nullptr) return "the mediated device is gone";
   if (!unit.vgpu_type.empty()) return "it is no vGPU of this type any more, or not selected";
-  return "the device is no longer selected for this resource";
+  return "the device is no longer selected for this resource, by the configuration or the mode";
 }
 
 // For lower-case addresses, shorter-first and then alphabetical is the order of PciAddress.

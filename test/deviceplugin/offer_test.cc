@@ -165,7 +165,8 @@ TEST_CASE("R28, T8, T9: what was offered once stays in the list as unhealthy", "
   }
   SECTION("when the configuration no longer selects it") {
     units.pop_back();
-    CHECK(node.Units(before)[0].reason == "the device is no longer selected for this resource");
+    CHECK(node.Units(before)[0].reason ==
+          "the device is no longer selected for this resource, by the configuration or the mode");
   }
   SECTION("when the whole resource is out of the configuration") {
     node.plan.resources.clear();

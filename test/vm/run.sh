@@ -43,8 +43,9 @@ find_tools() {
 }
 
 find_programs() {
-  programs=("$build/vfio-agent" "$build/test/kubelet/fake-kubelet" "$work/vfio-probe"
-    "$work/json-lines" "$work/plugin-call" "$build/test/privileges/pod-run")
+  programs=("$build/vfio-agent" "$build/test/kubelet/fake-kubelet"
+    "$build/test/apiserver/fake-apiserver" "$build/test/privileges/pod-run" "$work/vfio-probe"
+    "$work/json-lines" "$work/plugin-call")
   fakepci=$work/fakepci.so
   local program
   for program in "${programs[@]}" "$fakepci"; do

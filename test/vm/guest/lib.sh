@@ -3,6 +3,7 @@
 . /guest/machine.sh
 . /guest/expect.sh
 . /guest/kubelet.sh
+. /guest/api.sh
 . /guest/trace.sh
 . /guest/mdev.sh
 
@@ -46,7 +47,7 @@ note() { echo "# $1" >&7; }
 
 show_failure() {
   echo "!!! $1"
-  for file in out err lines daemon.log probe.log kubelet.log; do
+  for file in out err lines daemon.log probe.log kubelet.log api.log; do
     [ -s "$file" ] || continue
     echo "!!! $file:"
     tail -n 40 "$file"

@@ -62,6 +62,11 @@ add_library() {
   done
 }
 
+# add_curl STAGE: what the agent talks to the API server with, or why it cannot.
+add_curl() {
+  add_library "$1" libcurl.so.4 || echo "libcurl.so.4 is missing (package libcurl4)" >"$1/guest/no-api"
+}
+
 # add_module STAGE: the driver of module/, or why there is none.
 add_module() {
   if [[ -n $module ]]; then cp "$module" "$1/guest/vm_mdev.ko"; else echo "$reason" >"$1/guest/no-module"; fi
@@ -80,6 +85,7 @@ build_image() {
   cp /usr/share/misc/pci.ids "$stage/usr/share/misc/"
   for program in "$@"; do add_program "$stage" "$program"; done
   add_library "$stage" libkmod.so.2
+  add_curl "$stage"
   add_module "$stage"
   pack "$stage" "$file.overlay"
   cat "$base" "$file.overlay" >"$file"
