@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "agent/cluster/api_client.h"
 #include "agent/cluster/cluster.h"
 #include "agent/dra/claim_desk.h"
 
@@ -38,6 +39,8 @@ class DraApi final : public ClaimSource {
   void FetchClaim(const ClaimRef& claim, Done done) override;
   // What deserves a line of log, each once, with a remedy.
   std::vector<std::string> TakeNotes();
+  // Those that have ended, by verb and result.
+  ApiClient::Counts Requests() const;
   // What the last Want() was told of stands there.
   bool written() const;
 
