@@ -1,5 +1,9 @@
 // DraApi: what the DRA driver has to do with the API server, on a thread of its own: it reads
 // claims, and keeps this node's ResourceSlices as they should be.
+//
+// Not Cluster's thread: that one ends with what is queued still to be written, while this one is to
+// answer pods to the last and then be gone at once; and either may be there without the other. What
+// the two do alike is in classes that both use (Transport, ApiClient, ObjectWatch, Retry, notes).
 #pragma once
 
 #include <functional>
