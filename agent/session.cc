@@ -129,12 +129,16 @@ absl::StatusOr<Picture> Session::TakeFacts(std::vector<std::string>& notes, Wish
   LookUpNames(picture.facts, notes);
   picture.names = names_;
   NoteBound(picture.facts, seen_bound_);
-  picture.custody.seen_bound = seen_bound_;
   NoteFatal(picture.facts, fatal_before_);
   picture.custody.fatal_before = fatal_before_;
   LookAtTenants(picture.facts, wish);
   picture.custody.tenancy = tenancy_;
+  // What a claim was given can be held, wherever it is by now.
+  const PodClaims& claims = tenancy_->claims;
+  seen_bound_.insert(claims.given.begin(), claims.given.end());
+  picture.custody.seen_bound = seen_bound_;
   picture.custody.given = PartsGiven(wish, notes);
+  AddParts(claims.parts, picture.custody.given);
   return picture;
 }
 

@@ -156,6 +156,7 @@ class OfferMaker {
       offered.path = PathOf(*primary);
     offered.mdev_type = unit.mdev_type;
     offered.vgpu_type = unit.vgpu_type;
+    offered.type_name = unit.type_name;
     if (!unit.mdev_type.empty()) offered.addresses.push_back(unit.id);
     for (const int group : GroupsOf(unit)) {
       const auto members = endpoints_.find(group);

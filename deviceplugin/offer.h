@@ -33,6 +33,7 @@ struct OfferedUnit {
   // Of a mediated device, its type's id: `id` and `addresses` are its uuid then.
   std::string mdev_type;
   std::string vgpu_type;  // as Unit::vgpu_type
+  std::string type_name;  // as Unit::type_name
   bool operator==(const OfferedUnit&) const = default;
 };
 

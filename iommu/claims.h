@@ -26,6 +26,16 @@ struct PodClaim {
 
 inline bool IsResourceClaim(const PodClaim& claim) { return claim.container.empty(); }
 
+// True for the claim of a unit that has it as what it is offered as now: a container's is for one
+// of a resource, a ResourceClaim's for the device, whatever its resource is called by now.
+inline bool IsClaimFor(const PodClaim& claim, const std::string& resource) {
+  return IsResourceClaim(claim) || claim.resource == resource;
+}
+
+// What one id stands for besides its own device, by resource and id: the kubelet knows a unit of
+// several devices by one of them, and whoever has that has the others.
+using Parts = std::map<std::pair<std::string, std::string>, std::vector<PciAddress>>;
+
 struct PodClaims {
   // False where there is a kubelet that does not answer: then any unit may be claimed. A node
   // without a kubelet is known to have no claims.
@@ -36,12 +46,12 @@ struct PodClaims {
   std::optional<std::map<std::string, std::set<std::string>>> allocatable;
   // Pods of other managers of devices (iommu/rival.h), "namespace/name"; sorted.
   std::vector<std::string> rivals;
+  // What ResourceClaims were given, as their records have it: what their units stood for besides
+  // their own devices, and all devices that were given in this boot.
+  Parts parts;
+  std::set<PciAddress> given;
   bool operator==(const PodClaims&) const = default;
 };
-
-// What one id stands for besides its own device, by resource and id: the kubelet knows a unit of
-// several devices by one of them, and whoever has that has the others.
-using Parts = std::map<std::pair<std::string, std::string>, std::vector<PciAddress>>;
 
 // Adds what `parts` lacks of `more`.
 void AddParts(const Parts& more, Parts& parts);

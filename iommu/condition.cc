@@ -100,7 +100,7 @@ Condition ConditionOfTenant(const Draft& draft, const PciAddress& unit,
                             const std::vector<PodClaim>& pods, const Tenants& tenants) {
   const int group = *draft.plan.group;
   for (const PodClaim& pod : pods) {
-    if (pod.resource == draft.plan.resource) return {UnitState::kHeld, Spell(pod)};
+    if (IsClaimFor(pod, draft.plan.resource)) return {UnitState::kHeld, Spell(pod)};
   }
   if (!pods.empty()) {
     return {UnitState::kRefused,

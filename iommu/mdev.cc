@@ -127,6 +127,7 @@ class MdevPlanner {
     unit.primary = place.slot->parent->address;
     unit.numa_node = place.slot->device->numa_node;
     unit.mdev_type = place.type->id;
+    unit.type_name = MdevTypeName(*place.type);
     const std::string name = MdevResourceName(rule, *place.type);
     if (GroupPlan* const group = GroupOf(*place.slot);
         group != nullptr && group->resource.empty()) {
@@ -160,10 +161,11 @@ class MdevPlanner {
              "give mdev[].domain another value for one of the two");
       return false;
     }
-    resources_.try_emplace(name, Resource{.name = name,
-                                          .vendor = place.slot->device->vendor,
-                                          .device = place.slot->device->device});
-    return true;
+    const Resource& resource =
+        resources_.try_emplace(name, EmptyResource(rule, name, *place.slot->device)).first->second;
+    if (resource.serve == rule.serve) return true;
+    Refuse(place.slot->device, Code::kNameCollision, OtherwiseServed(resource), kServeRemedy);
+    return false;
   }
 
   GroupPlan* GroupOf(const Slot& slot) {

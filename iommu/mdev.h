@@ -34,6 +34,13 @@ std::string TypeNames(const MdevParent& parent);  // "GRID T4-1Q, GRID T4-2Q"
 // "nvidia.com/GRID_T4-1Q"
 std::string MdevResourceName(const MdevRule& rule, const MdevType& type);
 
+// One without units yet, of `card`.
+Resource EmptyResource(const MdevRule& rule, const std::string& name, const PciDevice& card);
+// Why an entry's instances cannot be in `resource` as well, and what to do about it.
+std::string OtherwiseServed(const Resource& resource);
+inline constexpr char kServeRemedy[] =
+    "give one of the two entries another `domain`, or both the same `serve`";
+
 // "MDEV_PCI_RESOURCE_NVIDIA_COM_GRID_T4-1Q": KubeVirt's variable for uuids.
 std::string MdevVariable(std::string_view resource);
 

@@ -29,7 +29,7 @@ std::string WhatNodeIsMissing(const MdevInstance& mdev, const NodeFacts& facts,
 Condition ConditionOfLone(const std::string& unit, int group, const std::string& resource,
                           const std::vector<PodClaim>& pods, const Tenants& tenants) {
   for (const PodClaim& pod : pods) {
-    if (pod.resource == resource) return {UnitState::kHeld, Spell(pod)};
+    if (IsClaimFor(pod, resource)) return {UnitState::kHeld, Spell(pod)};
   }
   if (!pods.empty()) {
     return Because(UnitState::kRefused, Code::kHeld,

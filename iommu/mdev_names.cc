@@ -88,6 +88,17 @@ std::string MdevResourceName(const MdevRule& rule, const MdevType& type) {
   return absl::StrFormat("%s/%s", rule.domain, MdevTypeResourceName(MdevTypeName(type)));
 }
 
+Resource EmptyResource(const MdevRule& rule, const std::string& name, const PciDevice& card) {
+  return {.name = name, .vendor = card.vendor, .device = card.device, .serve = rule.serve};
+}
+
+std::string OtherwiseServed(const Resource& resource) {
+  return absl::StrFormat(
+      "the type would be in the resource '%s', which another entry has with "
+      "`serve: %s`",
+      resource.name, Name(resource.serve));
+}
+
 std::string MdevVariable(std::string_view resource) { return "MDEV_" + ResourceVariable(resource); }
 
 const MdevRule* FindParentRule(const std::vector<MdevRule>& rules, const PciDevice& device) {

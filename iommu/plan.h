@@ -87,6 +87,7 @@ struct Unit {
   std::string mdev_type;
   // Of a vGPU that is a virtual function, the type's id: "1145".
   std::string vgpu_type;
+  std::string type_name;  // of either of the two, as its driver calls the type: "GRID T4-1Q"
   bool operator==(const Unit&) const = default;
 };
 

@@ -79,6 +79,7 @@ struct MdevRule {
   std::string domain = "nvidia.com";
   // Of `vgpu:`: what types are called that the driver lists no more, since the card is full.
   std::map<int, std::string> names;
+  Serve serve = Serve::kDevicePlugin;
   bool operator==(const MdevRule&) const = default;
 };
 

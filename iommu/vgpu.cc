@@ -183,7 +183,8 @@ class VgpuPlanner {
             .numa_node = device.numa_node,
             .state = UnitState::kRefused,
             .pods = tenants_.PodsOf(device.address),
-            .vgpu_type = absl::StrFormat("%d", type)};
+            .vgpu_type = absl::StrFormat("%d", type),
+            .type_name = names_.at(type)};
   }
 
   std::string NameOf(const MdevRule& rule, int type) const {
@@ -222,9 +223,13 @@ class VgpuPlanner {
               .remedy = "give vgpu[].domain another value"});
       return false;
     }
-    resources_.try_emplace(
-        name, Resource{.name = name, .vendor = physical.vendor, .device = physical.device});
-    return true;
+    const Resource& resource =
+        resources_.try_emplace(name, EmptyResource(rule, name, physical)).first->second;
+    if (resource.serve == rule.serve) return true;
+    Refuse(
+        physical,
+        {.code = Code::kNameCollision, .text = OtherwiseServed(resource), .remedy = kServeRemedy});
+    return false;
   }
 
   GroupPlan* GroupOf(const PciDevice& device) {

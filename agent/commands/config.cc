@@ -77,7 +77,8 @@ Json MdevRuleToJson(const MdevRule& rule) {
   return {{"parent", SelectorsToJson(rule.parents)},
           {"types", types},
           {"spread", std::string(Name(rule.spread))},
-          {"domain", rule.domain}};
+          {"domain", rule.domain},
+          {"serve", std::string(Name(rule.serve))}};
 }
 
 Json VgpuRuleToJson(const MdevRule& rule) {

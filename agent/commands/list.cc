@@ -8,6 +8,7 @@
 #include "agent/dra/foretell.h"
 #include "agent/exit_code.h"
 #include "agent/json.h"
+#include "agent/listing/held.h"
 #include "agent/listing/tables.h"
 #include "agent/listing/watch.h"
 #include "sysfs/status.h"
@@ -23,6 +24,8 @@ void AddDevices(const Picture& picture, const GroupPlan& group, Json& devices) {
     devices.push_back(DeviceToJson(device, ModelOf(picture, device)));
     devices.back()["role"] = std::string(Name(member.role));
     devices.back()["verdict"] = std::string(Name(group.verdict));
+    const std::vector<std::string> holders = WhoHas(picture, member.address);
+    if (!holders.empty()) devices.back()["held_by"] = holders;
   }
 }
 
@@ -72,6 +75,7 @@ std::string Answer(const Picture& picture, const Session& session) {
 void PrintHint(const Picture& picture, const Invocation& invocation) {
   // They are no units yet, so that no table has them.
   for (const std::string& sentence : TellVfsToMake(picture.plan)) PrintError(sentence);
+  for (const std::string& sentence : TellHeldWithoutOffer(picture)) PrintError(sentence);
   if (invocation.all) {
     if (picture.facts.groups.empty()) {
       PrintError("this node has no IOMMU groups; `vfio-agent doctor` tells why");

@@ -79,7 +79,8 @@ absl::StatusOr<MdevRule> ReadRule(const YamlValue& value, std::string_view secti
       {"parent", [&](const YamlValue& v) { return ReadSelectors(v, rule.parents); }},
       {"types", [&](const YamlValue& v) { return ReadTypes(v, rule); }},
       {"spread", [&](const YamlValue& v) { return ReadSpread(v, rule); }},
-      {"domain", [&](const YamlValue& v) { return ReadDomain(v, rule); }}};
+      {"domain", [&](const YamlValue& v) { return ReadDomain(v, rule); }},
+      {"serve", [&](const YamlValue& v) { return ReadServe(v, rule.serve); }}};
   if (section == kVgpu) {
     keys.push_back({"names", [&](const YamlValue& v) { return ReadNames(v, rule); }});
   }

@@ -108,15 +108,6 @@ absl::Status ReadCompanions(const YamlValue& value, ResourceRule& rule) {
   return absl::OkStatus();
 }
 
-absl::Status ReadServe(const YamlValue& value, ResourceRule& rule) {
-  ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
-  if (text != "device-plugin" && text != "dra") {
-    return YamlError(value, absl::StrFormat("'%s': want device-plugin or dra", text));
-  }
-  rule.serve = text == "dra" ? Serve::kDra : Serve::kDevicePlugin;
-  return absl::OkStatus();
-}
-
 absl::Status ReadSharedGroup(const YamlValue& value, ResourceRule& rule) {
   ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
   if (text != "members" && text != "unit") {
@@ -199,7 +190,7 @@ absl::StatusOr<ResourceRule> ReadRule(const YamlValue& value, const Policy& poli
        {"numa", [&](const YamlValue& v) { return ReadNuma(v, rule); }},
        {"preset", [](const YamlValue&) { return absl::OkStatus(); }},  // applied above
        {"suffix", [&](const YamlValue& v) { return ReadSuffix(v, rule); }},
-       {"serve", [&](const YamlValue& v) { return ReadServe(v, rule); }},
+       {"serve", [&](const YamlValue& v) { return ReadServe(v, rule.serve); }},
        {"noiommu", [&](const YamlValue& v) { return ReadNoiommu(v, rule); }}}));
   if (rule.select.empty()) return YamlError(value, "a resource needs select: or preset:");
   RETURN_IF_ERROR(CheckBundle(value, policy, rule));
@@ -221,6 +212,15 @@ absl::Status CheckOverlap(const YamlValue& value, const Policy& policy, const Re
 }
 
 }  // namespace
+
+absl::Status ReadServe(const YamlValue& value, Serve& serve) {
+  ASSIGN_OR_RETURN(const std::string text, ReadScalar(value));
+  if (text != "device-plugin" && text != "dra") {
+    return YamlError(value, absl::StrFormat("'%s': want device-plugin or dra", text));
+  }
+  serve = text == "dra" ? Serve::kDra : Serve::kDevicePlugin;
+  return absl::OkStatus();
+}
 
 absl::Status ReadSelectors(const YamlValue& value, std::vector<Selector>& selectors) {
   selectors.clear();  // of a preset

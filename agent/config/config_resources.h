@@ -12,6 +12,9 @@ namespace vfio_agent {
 // A list of selectors, added to `selectors`.
 absl::Status ReadSelectors(const YamlValue& value, std::vector<Selector>& selectors);
 
+// "device-plugin" or "dra".
+absl::Status ReadServe(const YamlValue& value, Serve& serve);
+
 // Each replaces what `policy` had.
 absl::Status ReadResources(const YamlValue& value, Policy& policy);
 absl::Status ReadAliases(const YamlValue& value, Policy& policy);

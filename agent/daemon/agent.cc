@@ -248,6 +248,7 @@ void Agent::Reconcile(absl::Time now) {
   book_.PictureTaken(trigger, MonotonicNow() - now, Message(picture.status()));
   if (picture.ok()) {
     last_read_error_.clear();
+    dra_.Begin(session_, *picture);
     DecideMode(wish, *picture, now);
     Publish(*picture, notes);
     SettleGrants(wish, *picture);

@@ -24,6 +24,16 @@ bool HasJob(const std::vector<Job>& work, const GroupRelease& release) {
   });
 }
 
+// What goes back is to leave the slices before.
+void AddSliced(const Surplus& surplus, const SlicedUnits& sliced, ModeView& view) {
+  for (const PciAddress& address : surplus.devices) {
+    if (sliced.MayHave(address.ToString())) view.sliced.push_back(address.ToString());
+  }
+  for (const std::string& uuid : surplus.mdevs) {
+    if (sliced.MayHave(uuid)) view.sliced.push_back(uuid);
+  }
+}
+
 }  // namespace
 
 void Agent::OpenMode() {
@@ -46,6 +56,8 @@ void Agent::AddReturns(const Wish& wish, Picture& picture, ModeView& view, std::
     view.holders.emplace_back(kYoungKubelet);
     return;
   }
+  AddSliced(surplus, dra_.sliced(), view);
+  if (!view.sliced.empty()) return;
   for (const GroupRelease& release : PlanModeReturn(surplus, session_, picture)) {
     if (release.refusals.empty()) {
       if (!HasJob(work, release)) work.push_back(MakeReleaseJob(release, picture.custody.records));
@@ -83,7 +95,7 @@ void Agent::DecideMode(const Wish& wish, Picture& picture, absl::Time now) {
   }
   if (wish.tenants == Wish::Tenants::kAll && !wish.kubelet_young) tenants_seen_ = now;
   ModeView view{.now = now, .looked = tenants_seen_};
-  SeeWhatGoes(picture, mode_.Use(answer.mode.value_or(mode_.heading())), view);
+  SeeWhatGoes(picture, mode_.Use(answer.mode.value_or(mode_.heading())), dra_.sliced(), view);
   if (answer.mode) work_ = WorkOfMode(wish, picture, view);
   const std::optional<Mode> withheld = mode_.decision().withhold;
   const bool news = mode_.Step(answer, std::move(view));

@@ -18,7 +18,9 @@ void Agent::Say(Event event) {
 
 void Agent::Tell() {
   SayNotes();
-  book_.ApiStands(cluster_.Status());
+  ApiStatus api = cluster_.Status();
+  for (const auto& [what, count] : dra_.Requests()) api.requests[what] += count;
+  book_.ApiStands(std::move(api));
   for (const Event& event : lines_.Due(MonotonicNow())) Log(event);
   std::vector<PluginStatus> plugins = plugins_->Status();
   const std::vector<PluginStatus> dra = dra_.Status();
@@ -78,6 +80,7 @@ void Agent::TellNfd(const std::string& dir, const NfdLabels& labels) {
 void Agent::StepDra(absl::Time now) {
   DraRoom::News news = dra_.Step(now);
   for (Event& event : news.events) Say(std::move(event));
+  for (const ClaimEvent& claim : news.claims) book_.ClaimSaw(claim);
   if (!news.claims_changed) return;
   tenants_.Ask(now);
   Ask("claim");

@@ -20,6 +20,9 @@ inline constexpr char kRegistrations[] = "registrations";
 inline constexpr char kKubeletRestarts[] = "kubelet_restarts";
 inline constexpr char kRescans[] = "rescans";
 inline constexpr char kDrift[] = "drift";
+inline constexpr char kClaims[] = "claims";
+inline constexpr char kPrepareDuration[] = "claim_prepare_duration";
+inline constexpr char kUnprepareDuration[] = "claim_unprepare_duration";
 inline constexpr char kConfigReloads[] = "config_reloads";
 
 class Counts {
@@ -31,7 +34,7 @@ class Counts {
   Counts();
 
   void Add(const std::string& name, const Labels& labels = {}) { ++counts_[{name, labels}]; }
-  // `name`: kBindDuration or kAllocateDuration.
+  // `name`: one that ends with "_duration".
   void AddTime(const std::string& name, absl::Duration took);
 
   std::vector<CountStatus> counts() const;

@@ -26,10 +26,19 @@ class NoClaims final : public ClaimSource {
   }
 };
 
-bool IsWanted(const Picture& picture) {
+bool ServesByClaims(const Policy& policy) {
+  return std::ranges::count(policy.resources, Serve::kDra, &ResourceRule::serve) > 0 ||
+         std::ranges::count(policy.mdev, Serve::kDra, &MdevRule::serve) > 0 ||
+         std::ranges::count(policy.vgpu, Serve::kDra, &MdevRule::serve) > 0;
+}
+
+// Also where the mode that is in force gives nothing to claims: slices that an agent has left from
+// before are to go.
+bool IsWanted(const Config& config, const Picture& picture) {
   const auto& list = picture.custody.tenancy->claims.list;
   return std::ranges::count(picture.plan.resources, Serve::kDra, &Resource::serve) > 0 ||
-         std::ranges::any_of(list, IsResourceClaim);
+         std::ranges::any_of(list, IsResourceClaim) ||
+         (ServesByClaims(config.whole) && !ServesByClaims(config.policy));
 }
 
 // The kubelet may still give what it was told of by the device plugin.
@@ -102,10 +111,15 @@ void DraRoom::Start(const Session& session) {
           .pool = NodeNameOf(settings).value_or(""),
           .registry_dir = settings.kubelet_root_dir + "/plugins_registry",
           .state_dir = settings.state_dir,
+          .boot_id = session.OpenJournal().boot_id(),
           .tree = &session.tree(),
           .ledger = ledger_,
           .source = OpenApi(session)},
       wake_);
+}
+
+void DraRoom::Begin(const Session& session, const Picture& picture) {
+  if (driver_ == nullptr && IsWanted(session.config(), picture)) Start(session);
 }
 
 void DraRoom::HoldBack(std::vector<Offer>& plugin_offers) const {
@@ -122,10 +136,7 @@ void DraRoom::HoldBack(std::vector<Offer>& plugin_offers) const {
 
 std::vector<Event> DraRoom::Publish(const Session& session, const Picture& picture,
                                     const std::vector<Offer>& plugin_offers, absl::Time now) {
-  if (driver_ == nullptr) {
-    if (!IsWanted(picture)) return {};
-    Start(session);
-  }
+  if (driver_ == nullptr) return {};
   std::vector<Offer> offers =
       MakeOffers(picture.plan, picture.facts, {},
                  {.serve = Serve::kDra, .iommufd = session.settings().iommufd},
@@ -137,8 +148,13 @@ std::vector<Event> DraRoom::Publish(const Session& session, const Picture& pictu
       MakeDraDevices(offers_, picture.plan, picture.facts, picture.names);
   if (api_ != nullptr) {
     wanted_.clear();
-    for (const DraDevice& device : devices) wanted_.insert(device.unit);
+    untainted_.clear();
+    for (const DraDevice& device : devices) {
+      wanted_.insert(device.unit);
+      if (device.taint.empty()) untainted_.insert(device.unit);
+    }
     published_.insert(wanted_.begin(), wanted_.end());
+    given_.insert(untainted_.begin(), untainted_.end());
     api_->Want(devices);
   }
   driver_->Set(
@@ -153,12 +169,16 @@ DraRoom::News DraRoom::Step(absl::Time now) {
   if (api_ != nullptr) {
     for (const std::string& note : api_->TakeNotes()) news.events.push_back(Note(note));
   }
-  const DraDriver::News told = driver_->Step(now);
+  DraDriver::News told = driver_->Step(now);
   for (const std::string& note : told.notes) news.events.push_back(Note(note));
   for (const ClaimEvent& claim : told.claims) news.events.push_back(ClaimSeen(claim));
   news.claims_changed = !told.claims.empty();
-  if (published_ != wanted_ && api_ != nullptr && api_->written()) {
+  news.claims = std::move(told.claims);
+  const bool settled = settled_ && published_ == wanted_ && given_ == untainted_;
+  if (!settled && api_ != nullptr && api_->written()) {
     published_ = wanted_;
+    given_ = untainted_;
+    settled_ = true;
     news.claims_changed = true;
   }
   return news;

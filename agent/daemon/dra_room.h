@@ -1,5 +1,5 @@
 // DraRoom: what the daemon does for resources that are served by DRA. Nothing, and at no cost,
-// where there is none and no claim was prepared.
+// where there is none, in this mode or another, and no claim was prepared.
 #pragma once
 
 #include <functional>
@@ -12,6 +12,7 @@
 #include "agent/daemon/event.h"
 #include "agent/dra/dra_api.h"
 #include "agent/dra/dra_driver.h"
+#include "agent/dra/slices.h"
 #include "agent/session.h"
 #include "deviceplugin/plugin_event.h"
 
@@ -28,6 +29,12 @@ class DraRoom {
   // `wake` as DraDriver has it. `ledger` outlives the object.
   void Open(Ledger* ledger, std::function<void()> wake);
 
+  // With each picture, first of all.
+  void Begin(const Session& session, const Picture& picture);
+
+  // What goes is to leave the slices before it is given back.
+  SlicedUnits sliced() const { return {.known = api_ == nullptr || settled_, .units = given_}; }
+
   // Before the device plugin is told its offers: what slices still have of them is unhealthy.
   void HoldBack(std::vector<Offer>& plugin_offers) const;
 
@@ -38,13 +45,19 @@ class DraRoom {
 
   struct News {
     std::vector<Event> events;
-    bool claims_changed = false;  // who has what is to be looked at, or what slices have
+    std::vector<ClaimEvent> claims;  // which `events` tell, too
+    bool claims_changed = false;     // who has what is to be looked at, or what slices have
   };
   News Step(absl::Time now);
   absl::Time due() const;
 
   // As the plugins tell it of theirs: one for each resource that has units.
   std::vector<PluginStatus> Status() const;
+
+  // Requests to the API server that have ended, by verb and result.
+  ApiClient::Counts Requests() const {
+    return api_ == nullptr ? ApiClient::Counts() : api_->Requests();
+  }
 
   // What claims can have now.
   const std::vector<Offer>& offers() const { return offers_; }
@@ -64,6 +77,9 @@ class DraRoom {
   std::vector<Offer> offers_;
   std::set<std::string> wanted_;     // units that slices are to have
   std::set<std::string> published_;  // those that slices may have
+  std::set<std::string> untainted_;  // those that slices are to have for new claims
+  std::set<std::string> given_;      // those that slices may have so
+  bool settled_ = false;             // once all was written: what was there before is known
 };
 
 // claim_prepared, claim_refused, claim_unprepared, unprepare_failed

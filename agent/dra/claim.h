@@ -35,6 +35,16 @@ struct Allocation {
 absl::StatusOr<Allocation> ParseAllocation(std::string_view text, const ClaimRef& claim,
                                            const std::string& driver, const std::string& pool);
 
+// What a unit was when a claim was given it: the claim has that, whatever the configuration makes
+// of its devices later.
+struct GivenUnit {
+  std::vector<std::string> addresses;  // as OfferedUnit has them
+  std::vector<int> groups;             // every one; the numbers count in one boot only
+  std::string mdev_type;
+  std::string vgpu_type;
+  bool operator==(const GivenUnit&) const = default;
+};
+
 // What a claim has been given, as it is kept on disk: enough to take it back without asking
 // anybody.
 struct PreparedDevice {
@@ -43,6 +53,7 @@ struct PreparedDevice {
   std::string resource;  // whose unit it is
   std::string unit;      // "0000:3b:00.0"
   std::optional<std::string> share_id;
+  std::optional<GivenUnit> given;  // nullopt: by an agent that did not note it
   bool operator==(const PreparedDevice&) const = default;
 };
 
@@ -54,6 +65,7 @@ struct PreparedClaim {
   // Under which name and where its spec was written; empty: by an agent that did not note it.
   std::string driver;
   std::string cdi_dir;
+  std::string boot_id;  // of when it was prepared; empty: not known
   bool operator==(const PreparedClaim&) const = default;
 };
 

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/dra/real_devices.h"
+#include "deviceplugin/verify.h"
+#include "sysfs/clock.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -95,7 +97,9 @@ absl::Status ClaimDesk::ReadRecords() {
 std::vector<std::string> ClaimDesk::HoldAll() {
   std::vector<std::string> problems;
   for (const auto& [uid, claim] : prepared_) {
-    const std::vector<Ledger::Held> held = HeldNow(*offers_, claim);
+    const std::vector<OfferedUnit> units = UnitsHeld(*offers_, claim, options_.boot_id);
+    std::vector<Ledger::Held> held;
+    for (const OfferedUnit& unit : units) held.push_back({.unit = &unit});
     if (held.empty()) continue;
     const absl::Status status = options_.ledger->HoldAgain(uid, held);
     if (!status.ok()) {
@@ -114,11 +118,13 @@ std::vector<std::string> ClaimDesk::Set(std::shared_ptr<const DraOffers> offers)
 }
 
 void ClaimDesk::Prepare(const ClaimRef& claim, Prepared done) {
-  const auto answer = [this, claim](const Devices& devices, const Prepared& tell) {
+  const auto answer = [this, claim, began = MonotonicNow()](const Devices& devices,
+                                                            const Prepared& tell) {
     Tell({.kind = devices.ok() ? ClaimEvent::Kind::kPrepared : ClaimEvent::Kind::kPrepareFailed,
           .claim = claim,
           .units = UnitsOf(claim.uid),
-          .text = Message(devices.status())});
+          .text = Message(devices.status()),
+          .took = MonotonicNow() - began});
     tell(devices);
   };
   if (const absl::Status status = CheckRef(claim); !status.ok()) return answer(status, done);
@@ -147,7 +153,7 @@ ClaimDesk::Devices ClaimDesk::Complete(const ClaimRef& claim,
   const PreparedClaims claims = prepared();
   if (const auto found = claims.find(claim.uid); found != claims.end()) {
     RETURN_IF_ERROR(CheckStillThat(found->second, text));
-    return Give(found->second, false);
+    return GiveAgain(found->second);
   }
   RETURN_IF_ERROR(records);
   if (!text.ok()) {
@@ -156,7 +162,7 @@ ClaimDesk::Devices ClaimDesk::Complete(const ClaimRef& claim,
                                     claim.claim_namespace, claim.name));
   }
   ASSIGN_OR_RETURN(const PreparedClaim chosen, Choose(claim, *text));
-  return Give(chosen, true);
+  return Give(chosen);
 }
 
 // The record is enough where the API server is away.
@@ -183,7 +189,8 @@ absl::StatusOr<PreparedClaim> ClaimDesk::Choose(const ClaimRef& claim,
                        .pool = options_.pool,
                        .pod_claim_name = allocation.pod_claim_name,
                        .driver = options_.places.driver,
-                       .cdi_dir = options_.places.cdi_dir};
+                       .cdi_dir = options_.places.cdi_dir,
+                       .boot_id = options_.boot_id};
   for (const AllocatedDevice& device : allocation.devices) {
     ASSIGN_OR_RETURN(PreparedDevice found, FindAllocated(*now, device));
     chosen.devices.push_back(std::move(found));
@@ -191,48 +198,68 @@ absl::StatusOr<PreparedClaim> ClaimDesk::Choose(const ClaimRef& claim,
   return chosen;
 }
 
-// `fresh`: not prepared before, so that a failure leaves nothing of it.
-ClaimDesk::Devices ClaimDesk::Give(const PreparedClaim& claim, bool fresh) {
+ClaimDesk::Devices ClaimDesk::Give(const PreparedClaim& claim) {
   const auto now = offers();
   if (now == nullptr) return NotReadYet();
   ASSIGN_OR_RETURN(const std::vector<RealDevice> devices, FindReal(*now, claim));
   RETURN_IF_ERROR(CheckDevices(*options_.tree, *now, claim, devices));
   const std::string& uid = claim.ref.uid;
-  RETURN_IF_ERROR(options_.ledger->Hold(uid, HeldNow(*now, claim)));
-  const absl::Status status = WriteDown(claim, fresh, devices);
-  if (!status.ok() && fresh) {
+  RETURN_IF_ERROR(options_.ledger->Hold(uid, HeldOf(devices)));
+  if (const absl::Status status = WriteDown(claim, devices); !status.ok()) {
     RemoveClaimFiles(options_.places, uid).IgnoreError();  // the first error counts
     // Without its record nobody would know whose the units are: they stay with the claim until that
     // is gone, too.
     if (store_.Forget(uid).ok()) options_.ledger->LetGo(uid);
     return status;
   }
-  if (fresh) Remember(claim);
+  Remember(claim);
   options_.ledger->Stands(uid);
-  RETURN_IF_ERROR(status);
   return MakeAnswer(options_.places.driver, claim);
 }
 
-absl::Status ClaimDesk::WriteDown(const PreparedClaim& claim, bool fresh,
+absl::Status ClaimDesk::WriteDown(const PreparedClaim& claim,
                                   const std::vector<RealDevice>& devices) {
-  if (fresh) RETURN_IF_ERROR(store_.Write(claim));
+  RETURN_IF_ERROR(store_.Write(claim));
   RETURN_IF_ERROR(WriteClaimFiles(options_.places, claim, devices));
-  if (fresh && options_.recorded) options_.recorded();
+  if (options_.recorded) options_.recorded();
   // A picture from before the ledger had the claim may be out since, which gives its units up.
   const auto now = offers();
   ASSIGN_OR_RETURN(const std::vector<RealDevice> still, FindReal(*now, claim));
   return CheckDevices(*options_.tree, *now, claim, still);
 }
 
+// The kernel alone decides: what its pod has it may start again with, though no other would be
+// given it now. Files of what is not on offer are those that were written then.
+ClaimDesk::Devices ClaimDesk::GiveAgain(const PreparedClaim& claim) {
+  const auto now = offers();
+  if (now == nullptr) return NotReadYet();
+  const absl::StatusOr<std::vector<RealDevice>> devices = FindReal(*now, claim);
+  if (!devices.ok()) {
+    RETURN_IF_ERROR(CheckStands(*options_.tree, claim, options_.boot_id, devices.status()));
+    if (!HasClaimFiles(options_.places, claim)) return devices.status();
+    return MakeAnswer(options_.places.driver, claim);
+  }
+  for (const RealDevice& real : *devices) {
+    RETURN_IF_ERROR(Annotate(VerifyUnit(*options_.tree, *real.unit), real.device->resource));
+  }
+  RETURN_IF_ERROR(options_.ledger->Hold(claim.ref.uid, HeldOf(*devices)));
+  const absl::Status status = WriteClaimFiles(options_.places, claim, *devices);
+  options_.ledger->Stands(claim.ref.uid);
+  RETURN_IF_ERROR(status);
+  return MakeAnswer(options_.places.driver, claim);
+}
+
 absl::Status ClaimDesk::Unprepare(const ClaimRef& claim) {
   if (!IsPlainUid(claim.uid)) return absl::OkStatus();  // nothing was prepared under such a name
+  const absl::Time began = MonotonicNow();
   const std::vector<std::string> units = UnitsOf(claim.uid);
   const absl::Status status = TakeBack(claim.uid);
   if (!units.empty() || !status.ok()) {
     Tell({.kind = status.ok() ? ClaimEvent::Kind::kUnprepared : ClaimEvent::Kind::kUnprepareFailed,
           .claim = claim,
           .units = units,
-          .text = Message(status)});
+          .text = Message(status),
+          .took = MonotonicNow() - began});
   }
   return status;
 }

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "agent/dra/claim_files.h"
 #include "agent/dra/claim_store.h"
 #include "deviceplugin/ledger.h"
@@ -42,19 +43,22 @@ struct ClaimEvent {
   Kind kind = Kind::kPrepared;
   ClaimRef claim;
   std::vector<std::string> units;
-  std::string text;  // why not
+  std::string text;     // why not
+  absl::Duration took;  // with what the API server took of it
 };
 
 // A claim gets its units as a container gets them of Allocate: each is looked at once more in the
-// kernel, and its group goes to it whole, for as long as the claim is prepared. What is prepared
-// stands on disk before the kubelet hears of it. Nothing new is given while a record there cannot
-// be read. All methods are for any thread.
+// kernel, and its group goes to it whole, for as long as the claim is prepared: whatever the
+// configuration makes of the unit meanwhile. What is prepared stands on disk before the kubelet
+// hears of it. Nothing new is given while a record there cannot be read. All methods are for any
+// thread.
 class ClaimDesk final : public ClaimHandler {
  public:
   struct Options {
     ClaimPlaces places;
     std::string pool;
     std::string state_dir;
+    std::string boot_id;  // empty: not known
     const Tree* tree = nullptr;
     Ledger* ledger = nullptr;
     ClaimSource* source = nullptr;  // outlives what it has still to answer
@@ -90,10 +94,12 @@ class ClaimDesk final : public ClaimHandler {
   absl::Status CheckStillThat(const PreparedClaim& claim,
                               const absl::StatusOr<std::string>& text) const;
   absl::StatusOr<PreparedClaim> Choose(const ClaimRef& claim, const std::string& text) const;
-  Devices Give(const PreparedClaim& claim, bool fresh) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_);
+  // What was not prepared before: a failure leaves nothing of it.
+  Devices Give(const PreparedClaim& claim) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_);
+  // What was: its files as they are to be now.
+  Devices GiveAgain(const PreparedClaim& claim) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_);
   // What is on disk of a claim that the ledger holds: all of it, or an error.
-  absl::Status WriteDown(const PreparedClaim& claim, bool fresh,
-                         const std::vector<RealDevice>& devices);
+  absl::Status WriteDown(const PreparedClaim& claim, const std::vector<RealDevice>& devices);
   absl::Status RemoveFilesOf(const std::string& uid) const ABSL_LOCKS_EXCLUDED(state_mutex_);
   absl::Status TakeBack(const std::string& uid) ABSL_LOCKS_EXCLUDED(work_mutex_, state_mutex_);
   void Tell(ClaimEvent event) const;

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <memory>
@@ -134,6 +135,16 @@ absl::Status WriteClaimFiles(const ClaimPlaces& places, const PreparedClaim& cla
   RETURN_IF_ERROR(MakeDirectories(places.cdi_dir, kDirMode));
   return ReplaceFile(ClaimCdiFile(places, claim.ref.uid), ClaimCdiText(places, claim, devices),
                      kFileMode);
+}
+
+bool HasClaimFiles(const ClaimPlaces& places, const PreparedClaim& claim) {
+  ClaimPlaces then = places;
+  if (!claim.cdi_dir.empty()) then.cdi_dir = claim.cdi_dir;
+  const auto is_there = [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; };
+  return is_there(ClaimCdiFile(then, claim.ref.uid)) &&
+         std::ranges::all_of(RequestsOf(claim), [&](const std::string& request) {
+           return is_there(MetadataPath(places, claim.ref.uid, request));
+         });
 }
 
 absl::Status RemoveClaimFiles(const ClaimPlaces& places, const std::string& uid) {

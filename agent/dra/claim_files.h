@@ -42,6 +42,8 @@ std::string MetadataText(const ClaimPlaces& places, const PreparedClaim& claim,
 // Writes all of them, each in one step. After an error some may be there, of this call or before.
 absl::Status WriteClaimFiles(const ClaimPlaces& places, const PreparedClaim& claim,
                              const std::vector<RealDevice>& devices);
+// True where all that was written for the claim is there.
+bool HasClaimFiles(const ClaimPlaces& places, const PreparedClaim& claim);
 // OK where there are none. The CDI spec goes first: it leads to the others.
 absl::Status RemoveClaimFiles(const ClaimPlaces& places, const std::string& uid);
 

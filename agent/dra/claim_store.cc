@@ -17,10 +17,12 @@ namespace {
 
 using nlohmann::json;
 
-constexpr char kSchema[] = "vfio-agent/claim/v1";
+constexpr char kSchema[] = "vfio-agent/claim/v2";
+constexpr char kFirstSchema[] = "vfio-agent/claim/v1";
 constexpr char kSchemaFamily[] = "vfio-agent/claim/";
 constexpr char kSuffix[] = ".json";
 constexpr size_t kMostClaims = 4096;
+constexpr uint64_t kHighestGroup = 0x7fffffff;  // of an int
 
 std::string Dump(const json& object) {
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -38,12 +40,44 @@ std::string TextOf(const json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+json GivenToJson(const GivenUnit& given) {
+  json object = {{"addresses", given.addresses}, {"groups", given.groups}};
+  if (!given.mdev_type.empty()) object["mdev_type"] = given.mdev_type;
+  if (!given.vgpu_type.empty()) object["vgpu_type"] = given.vgpu_type;
+  return object;
+}
+
+// Absent in the first version.
+absl::StatusOr<std::optional<GivenUnit>> ParseGiven(const json& device) {
+  const auto found = device.find("given");
+  if (found == device.end()) return std::nullopt;
+  const absl::Status broken = absl::DataLossError("what a unit was is not understood");
+  if (!found->is_object()) return broken;
+  const json addresses = found->value("addresses", json());
+  const json groups = found->value("groups", json());
+  if (!addresses.is_array() || addresses.empty() || !groups.is_array() || groups.empty()) {
+    return broken;
+  }
+  GivenUnit given{.mdev_type = TextOf(*found, "mdev_type"),
+                  .vgpu_type = TextOf(*found, "vgpu_type")};
+  for (const json& address : addresses) {
+    if (!address.is_string()) return broken;
+    given.addresses.push_back(address.get<std::string>());
+  }
+  for (const json& group : groups) {
+    if (!group.is_number_unsigned() || group.get<uint64_t>() > kHighestGroup) return broken;
+    given.groups.push_back(group.get<int>());
+  }
+  return given;
+}
+
 json DeviceToJson(const PreparedDevice& device) {
   json object = {{"request", device.request},
                  {"device", device.device},
                  {"resource", device.resource},
                  {"unit", device.unit}};
   if (device.share_id) object["share_id"] = *device.share_id;
+  if (device.given) object["given"] = GivenToJson(*device.given);
   return object;
 }
 
@@ -63,6 +97,7 @@ absl::StatusOr<std::vector<PreparedDevice>> ParseDevices(const json& object) {
     if (!IsRequestName(device.request) || !IsNamePart(device.device) || device.unit.empty()) {
       return absl::DataLossError("a device lacks its request, its name or its unit");
     }
+    ASSIGN_OR_RETURN(device.given, ParseGiven(item));
     devices.push_back(std::move(device));
   }
   return devices;
@@ -76,6 +111,18 @@ absl::StatusOr<PreparedClaim> ReadClaim(const std::string& path, const std::stri
   return absl::DataLossError(absl::StrFormat("it speaks of %s", claim.ref.uid));
 }
 
+// A mediated device has a uuid for its address, and is held by that.
+void AddGiven(const PreparedDevice& device, bool this_boot, PodClaims& claims) {
+  for (const std::string& text : device.given->addresses) {
+    const auto address = PciAddress::Parse(text);
+    if (!address.ok()) continue;
+    if (this_boot) claims.given.insert(*address);
+    if (text != device.unit) {
+      AddParts({{{device.resource, device.unit}, {*address}}}, claims.parts);
+    }
+  }
+}
+
 }  // namespace
 
 std::string ClaimToText(const PreparedClaim& claim) {
@@ -85,6 +132,7 @@ std::string ClaimToText(const PreparedClaim& claim) {
       {"schema", kSchema},      {"uid", claim.ref.uid},   {"namespace", claim.ref.claim_namespace},
       {"name", claim.ref.name}, {"pool", claim.pool},     {"pod_claim_name", claim.pod_claim_name},
       {"devices", devices},     {"driver", claim.driver}, {"cdi_dir", claim.cdi_dir}};
+  if (!claim.boot_id.empty()) object["boot_id"] = claim.boot_id;
   object["checksum"] = Checksum(object);
   return Dump(object) + "\n";
 }
@@ -93,11 +141,12 @@ absl::StatusOr<PreparedClaim> ParseClaim(std::string_view text) {
   json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return absl::DataLossError("no JSON object");
   const std::string schema = TextOf(object, "schema");
-  if (schema.starts_with(kSchemaFamily) && schema != kSchema) {
+  const bool known = schema == kSchema || schema == kFirstSchema;
+  if (schema.starts_with(kSchemaFamily) && !known) {
     return absl::UnimplementedError(
         absl::StrFormat("of another version (%s): this one writes %s", schema, kSchema));
   }
-  if (schema != kSchema) return absl::DataLossError("no claim of " + std::string(kSchema));
+  if (!known) return absl::DataLossError("no claim of " + std::string(kSchema));
   const std::string checksum = TextOf(object, "checksum");
   object.erase("checksum");
   if (checksum != Checksum(object)) return absl::DataLossError("the checksum does not fit");
@@ -107,7 +156,8 @@ absl::StatusOr<PreparedClaim> ParseClaim(std::string_view text) {
                       .pool = TextOf(object, "pool"),
                       .pod_claim_name = TextOf(object, "pod_claim_name"),
                       .driver = TextOf(object, "driver"),
-                      .cdi_dir = TextOf(object, "cdi_dir")};
+                      .cdi_dir = TextOf(object, "cdi_dir"),
+                      .boot_id = TextOf(object, "boot_id")};
   if (!IsPlainUid(claim.ref.uid)) return absl::DataLossError("its uid is none");
   if (!claim.driver.empty() && !IsNamePart(claim.driver)) {
     return absl::DataLossError("its driver's name is none");
@@ -174,7 +224,8 @@ std::vector<PodClaim> ClaimsOf(const PreparedClaims& claims) {
   return list;
 }
 
-void AddResourceClaims(const std::string& state_dir, PodClaims& claims) {
+void AddResourceClaims(const std::string& state_dir, const std::string& boot_id,
+                       PodClaims& claims) {
   std::vector<std::string> problems;
   const absl::StatusOr<PreparedClaims> prepared = ClaimStore(state_dir).Read(problems);
   if (!prepared.ok()) problems.push_back(Message(prepared.status()));
@@ -186,6 +237,11 @@ void AddResourceClaims(const std::string& state_dir, PodClaims& claims) {
   const std::vector<PodClaim> more = ClaimsOf(*prepared);
   claims.list.insert(claims.list.end(), more.begin(), more.end());
   std::ranges::sort(claims.list);
+  for (const auto& [uid, claim] : *prepared) {
+    for (const PreparedDevice& device : claim.devices) {
+      if (device.given) AddGiven(device, !boot_id.empty() && claim.boot_id == boot_id, claims);
+    }
+  }
 }
 
 }  // namespace vfio_agent

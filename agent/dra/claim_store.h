@@ -17,7 +17,8 @@ namespace vfio_agent {
 using PreparedClaims = std::map<std::string, PreparedClaim>;  // by uid
 
 // One file for each claim, <state dir>/claims/<uid>.json: a schema, a checksum, the claim. Whole or
-// not at all, and on the disk when Write() returns. Files are untrusted.
+// not at all, and on the disk when Write() returns. Files are untrusted. Those of the first version
+// of the schema, which lack what the units were, are read as well.
 class ClaimStore {
  public:
   explicit ClaimStore(const std::string& state_dir) : dir_(state_dir + "/claims") {}
@@ -42,8 +43,9 @@ absl::StatusOr<PreparedClaim> ParseClaim(std::string_view text);
 // The claims of ResourceClaims, sorted: as units that somebody has.
 std::vector<PodClaim> ClaimsOf(const PreparedClaims& claims);
 
-// Adds those that the store below `state_dir` has to `claims`, which stays sorted. Where a record
-// cannot be read it is not known who has what.
-void AddResourceClaims(const std::string& state_dir, PodClaims& claims);
+// Adds those that the store below `state_dir` has to `claims`, whose list stays sorted, with all
+// that they were given. Where a record cannot be read it is not known who has what. `boot_id`: this
+// boot's; empty: not known.
+void AddResourceClaims(const std::string& state_dir, const std::string& boot_id, PodClaims& claims);
 
 }  // namespace vfio_agent

@@ -45,14 +45,25 @@ bool IsNoIommu(const NodeFacts& facts, int group) {
   return found != facts.groups.end() && found->second.noiommu;
 }
 
+// What `function` is and where: the unit itself, or the card that it is a part of.
 void DescribeFunction(const PciDevice& function, const ModelNames& names, DraDevice& device) {
-  AddText("resource.kubernetes.io/pciBusID", function.address.ToString(), device);
   AddText("resource.kubernetes.io/pcieRoot", function.root, device);
   AddText("vendor", absl::StrFormat("%04x", function.vendor), device);
   AddText("device", absl::StrFormat("%04x", function.device), device);
   const auto model = names.find({function.vendor, function.device});
   if (model != names.end()) AddText("model", Clip(model->second), device);
-  AddText("vfioDriver", function.driver.value_or(""), device);
+}
+
+// Where both are there KubeVirt takes the uuid: the card's own address is nothing that a guest
+// gets, and has another name.
+void DescribeMdev(const MdevInstance& mdev, const NodeFacts& facts, const ModelNames& names,
+                  DraDevice& device) {
+  AddText("mdevUUID", mdev.uuid, device);
+  AddText("vfioDriver", mdev.driver.value_or(""), device);
+  const PciDevice* const card = mdev.parent ? FindDevice(facts, *mdev.parent) : nullptr;
+  if (card == nullptr) return;
+  AddText("card", card->address.ToString(), device);
+  DescribeFunction(*card, names, device);
 }
 
 // Windows that the guest's memory map must have room for: of all functions, and the largest one,
@@ -79,9 +90,20 @@ DraDevice MakeDevice(const Offer& offer, const OfferedUnit& unit, const Plan& pl
     const auto address = PciAddress::Parse(text);
     const PciDevice* const function = address.ok() ? FindDevice(facts, *address) : nullptr;
     if (function == nullptr) continue;
-    if (text == unit.id) DescribeFunction(*function, names, device);
+    if (text == unit.id) {
+      AddText("resource.kubernetes.io/pciBusID", text, device);
+      AddText("vfioDriver", function->driver.value_or(""), device);
+      if (!unit.vgpu_type.empty() && function->physfn) {
+        AddText("card", function->physfn->ToString(), device);
+      }
+      DescribeFunction(*function, names, device);
+    }
     AddRegions(*function, device);
   }
+  if (const MdevInstance* const mdev = FindMdev(facts.mdev, unit.id)) {
+    DescribeMdev(*mdev, facts, names, device);
+  }
+  AddText("type", unit.type_name, device);
   if (!unit.healthy) {
     device.taint = CodeOf(unit.reason);
     device.reason = unit.reason;

@@ -16,7 +16,7 @@ namespace vfio_agent {
 using DraAttribute = std::variant<std::string, int64_t, bool>;
 
 struct DraDevice {
-  std::string name;      // "0000-3b-00-0": a DNS label
+  std::string name;      // "0000-3b-00-0", or a mediated device's uuid: a DNS label
   std::string resource;  // whose unit it is
   std::string unit;      // the unit's id
   // Names without a domain are in the driver's own.

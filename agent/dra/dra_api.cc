@@ -39,6 +39,7 @@ struct DraApi::Shared {
   std::optional<std::vector<DraDevice>> last ABSL_GUARDED_BY(mutex);  // of Want()
   std::vector<std::pair<uint64_t, ClaimRef>> asked ABSL_GUARDED_BY(mutex);
   std::vector<std::string> notes ABSL_GUARDED_BY(mutex);
+  ApiClient::Counts requests ABSL_GUARDED_BY(mutex);
   bool written ABSL_GUARDED_BY(mutex) = false;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
 
@@ -77,6 +78,7 @@ void DraApi::Shared::Publish(DraApiWorker& worker) {
   const bool stands = worker.written();
   const MutexLock lock(mutex);
   const bool before = written;
+  requests = worker.requests();
   notes.insert(notes.end(), told.begin(), told.end());
   written = stands && !wanted;
   // With the lock held, so that nobody is woken whose loop is gone; it only writes an eventfd.
@@ -147,6 +149,11 @@ void DraApi::FetchClaim(const ClaimRef& claim, Done done) {
 std::vector<std::string> DraApi::TakeNotes() {
   const MutexLock lock(shared_->mutex);
   return std::exchange(shared_->notes, {});
+}
+
+ApiClient::Counts DraApi::Requests() const {
+  const MutexLock lock(shared_->mutex);
+  return shared_->requests;
 }
 
 bool DraApi::written() const {

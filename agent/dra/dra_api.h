@@ -1,5 +1,9 @@
 // DraApi: what the DRA driver has to do with the API server, on a thread of its own: it reads
 // claims, and keeps this node's ResourceSlices as they should be.
+//
+// Not Cluster's thread: that one ends with what is queued still to be written, while this one is to
+// answer pods to the last and then be gone at once; and either may be there without the other. What
+// the two do alike is in classes that both use (Transport, ApiClient, ObjectWatch, Retry, notes).
 #pragma once
 
 #include <functional>
@@ -9,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "agent/cluster/api_client.h"
 #include "agent/cluster/cluster.h"
 #include "agent/dra/claim_desk.h"
 
@@ -38,6 +43,8 @@ class DraApi final : public ClaimSource {
   void FetchClaim(const ClaimRef& claim, Done done) override;
   // What deserves a line of log, each once, with a remedy.
   std::vector<std::string> TakeNotes();
+  // Those that have ended, by verb and result.
+  ApiClient::Counts Requests() const;
   // What the last Want() was told of stands there.
   bool written() const;
 

@@ -128,6 +128,12 @@ void DraApiWorker::StartWriting(absl::Time now) {
   }
 }
 
+ApiClient::Counts DraApiWorker::requests() const {
+  ApiClient::Counts all = client_.counts();
+  for (const auto& [what, count] : claims_.counts()) all[what] += count;
+  return all;
+}
+
 void DraApiWorker::Turn() {
   const absl::Time now = MonotonicNow();
   StartWatching(now);

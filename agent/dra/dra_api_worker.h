@@ -30,6 +30,7 @@ class DraApiWorker {
 
   std::vector<std::string> TakeNotes() { return notes_.Take(); }
   bool written() const { return writer_.written(); }
+  ApiClient::Counts requests() const;
 
  private:
   void StartWatching(absl::Time now);

@@ -34,6 +34,7 @@ DraDriver::DraDriver(Options options, std::function<void()> wake)
       desk_({.places = options_.places,
              .pool = options_.pool,
              .state_dir = options_.state_dir,
+             .boot_id = options_.boot_id,
              .tree = options_.tree,
              .ledger = options_.ledger,
              .source = options_.source,

@@ -21,6 +21,7 @@ class DraDriver {
     std::string pool;          // the node's name
     std::string registry_dir;  // the kubelet's plugins_registry
     std::string state_dir;
+    std::string boot_id;
     const Tree* tree = nullptr;
     Ledger* ledger = nullptr;
     ClaimSource* source = nullptr;  // outlives the object

@@ -5,19 +5,54 @@
 #include <set>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "deviceplugin/partition.h"
 #include "deviceplugin/verify.h"
+#include "iommu/code.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
 namespace {
 
-const OfferedUnit* FindUnit(const DraOffers& offers, const std::string& resource,
-                            const std::string& id) {
-  const auto offer = std::ranges::find(offers.offers, resource, &Offer::resource);
-  if (offer == offers.offers.end()) return nullptr;
-  const auto unit = std::ranges::find(offer->units, id, &OfferedUnit::id);
-  return unit == offer->units.end() ? nullptr : &*unit;
+// No id is in two offers.
+const OfferedUnit* FindUnit(const DraOffers& offers, const std::string& id) {
+  for (const Offer& offer : offers.offers) {
+    const auto unit = std::ranges::find(offer.units, id, &OfferedUnit::id);
+    if (unit != offer.units.end()) return &*unit;
+  }
+  return nullptr;
+}
+
+// Groups have other numbers after a boot.
+bool IsAsGiven(const PreparedDevice& device, const OfferedUnit& unit) {
+  return !device.given ||
+         (device.given->addresses == unit.addresses && device.given->mdev_type == unit.mdev_type &&
+          device.given->vgpu_type == unit.vgpu_type);
+}
+
+absl::Status Otherwise(const PreparedDevice& device, const OfferedUnit& unit) {
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "%s: %s: the claim was given %s, and the unit is %s now: delete the pod, and a new one gets "
+      "what is there now",
+      unit.id, CodeName(Code::kGroupChanged), absl::StrJoin(device.given->addresses, ","),
+      absl::StrJoin(unit.addresses, ",")));
+}
+
+// What of it can be looked at in the kernel.
+OfferedUnit UnitOf(const PreparedDevice& device) {
+  const GivenUnit& given = *device.given;
+  OfferedUnit unit{.id = device.unit,
+                   .addresses = given.addresses,
+                   .group = given.groups.front(),
+                   .groups = given.groups,
+                   .mdev_type = given.mdev_type,
+                   .vgpu_type = given.vgpu_type};
+  if (unit.mdev_type.empty()) unit.members = unit.addresses;
+  return unit;
+}
+
+bool IsOfThisBoot(const PreparedClaim& claim, const std::string& boot_id) {
+  return !boot_id.empty() && claim.boot_id == boot_id;
 }
 
 absl::Status Gone(const DraOffers& offers, const std::string& device) {
@@ -39,20 +74,31 @@ absl::StatusOr<PreparedDevice> FindAllocated(const DraOffers& offers,
                                              const AllocatedDevice& device) {
   const auto found = std::ranges::find(offers.devices, device.device, &DraDevice::name);
   if (found == offers.devices.end()) return Gone(offers, device.device);
+  const OfferedUnit* const unit = FindUnit(offers, found->unit);
+  if (unit == nullptr) return Gone(offers, device.device);
   return PreparedDevice{.request = device.request,
                         .device = device.device,
                         .resource = found->resource,
                         .unit = found->unit,
-                        .share_id = device.share_id};
+                        .share_id = device.share_id,
+                        .given = GivenOf(*unit)};
+}
+
+GivenUnit GivenOf(const OfferedUnit& unit) {
+  return {.addresses = unit.addresses,
+          .groups = GroupsOf(unit),
+          .mdev_type = unit.mdev_type,
+          .vgpu_type = unit.vgpu_type};
 }
 
 absl::StatusOr<std::vector<RealDevice>> FindReal(const DraOffers& offers,
                                                  const PreparedClaim& claim) {
   std::vector<RealDevice> devices;
   for (const PreparedDevice& prepared : claim.devices) {
-    const OfferedUnit* const unit = FindUnit(offers, prepared.resource, prepared.unit);
+    const OfferedUnit* const unit = FindUnit(offers, prepared.unit);
     const auto device = std::ranges::find(offers.devices, prepared.device, &DraDevice::name);
     if (unit == nullptr || device == offers.devices.end()) return Gone(offers, prepared.device);
+    if (!IsAsGiven(prepared, *unit)) return Otherwise(prepared, *unit);
     devices.push_back({.prepared = &prepared, .unit = unit, .device = &*device});
   }
   return devices;
@@ -72,8 +118,8 @@ absl::Status CheckDevices(const Tree& tree, const DraOffers& offers, const Prepa
       return absl::FailedPreconditionError(
           absl::StrFormat("%s cannot be given: %s", unit.id, unit.reason));
     }
-    RETURN_IF_ERROR(Annotate(VerifyUnit(tree, unit), real.prepared->resource));
-    resources[real.prepared->resource].push_back(&unit);
+    RETURN_IF_ERROR(Annotate(VerifyUnit(tree, unit), real.device->resource));
+    resources[real.device->resource].push_back(&unit);
   }
   for (const auto& [name, units] : resources) {
     const auto offer = std::ranges::find(offers.offers, name, &Offer::resource);
@@ -82,13 +128,37 @@ absl::Status CheckDevices(const Tree& tree, const DraOffers& offers, const Prepa
   return absl::OkStatus();
 }
 
-std::vector<Ledger::Held> HeldNow(const DraOffers& offers, const PreparedClaim& claim) {
+std::vector<Ledger::Held> HeldOf(const std::vector<RealDevice>& devices) {
   std::vector<Ledger::Held> held;
-  for (const PreparedDevice& device : claim.devices) {
-    const OfferedUnit* const unit = FindUnit(offers, device.resource, device.unit);
-    if (unit != nullptr) held.push_back({.resource = device.resource, .unit = unit});
+  for (const RealDevice& real : devices) {
+    held.push_back({.resource = real.prepared->resource, .unit = real.unit});
   }
   return held;
+}
+
+std::vector<OfferedUnit> UnitsHeld(const DraOffers& offers, const PreparedClaim& claim,
+                                   const std::string& boot_id) {
+  std::vector<OfferedUnit> units;
+  for (const PreparedDevice& device : claim.devices) {
+    const OfferedUnit* const unit = FindUnit(offers, device.unit);
+    const bool recorded = device.given && IsOfThisBoot(claim, boot_id);
+    if (unit != nullptr && (!recorded || IsAsGiven(device, *unit))) {
+      units.push_back(*unit);
+    } else if (recorded) {
+      units.push_back(UnitOf(device));
+    }
+  }
+  return units;
+}
+
+absl::Status CheckStands(const Tree& tree, const PreparedClaim& claim, const std::string& boot_id,
+                         const absl::Status& why) {
+  if (!IsOfThisBoot(claim, boot_id)) return why;
+  for (const PreparedDevice& device : claim.devices) {
+    if (!device.given) return why;
+    RETURN_IF_ERROR(Annotate(VerifyUnit(tree, UnitOf(device)), device.resource));
+  }
+  return absl::OkStatus();
 }
 
 std::vector<ClaimDevice> MakeAnswer(const std::string& driver, const PreparedClaim& claim) {

@@ -19,7 +19,8 @@ absl::Status NotReadYet();
 absl::StatusOr<PreparedDevice> FindAllocated(const DraOffers& offers,
                                              const AllocatedDevice& device);
 
-// All devices of the claim, in its order. Errors as of FindAllocated().
+// All devices of the claim, in its order, of whatever resource they are now. Errors as of
+// FindAllocated(); FailedPrecondition, too, where a unit is composed otherwise than it was given.
 absl::StatusOr<std::vector<RealDevice>> FindReal(const DraOffers& offers,
                                                  const PreparedClaim& claim);
 
@@ -29,8 +30,21 @@ absl::StatusOr<std::vector<RealDevice>> FindReal(const DraOffers& offers,
 absl::Status CheckDevices(const Tree& tree, const DraOffers& offers, const PreparedClaim& claim,
                           const std::vector<RealDevice>& devices);
 
-// The units of the claim that there are now.
-std::vector<Ledger::Held> HeldNow(const DraOffers& offers, const PreparedClaim& claim);
+// As the ledger is to hold them.
+std::vector<Ledger::Held> HeldOf(const std::vector<RealDevice>& devices);
+
+// The unit as a record is to have it.
+GivenUnit GivenOf(const OfferedUnit& unit);
+
+// The units of the claim as they are to be held: as they are offered, and what is not, or composed
+// otherwise by now, as the record has it, which counts in the boot that it is of (`boot_id`).
+std::vector<OfferedUnit> UnitsHeld(const DraOffers& offers, const PreparedClaim& claim,
+                                   const std::string& boot_id);
+
+// OK where, in the kernel's eyes, the claim still has all that its record of this boot says, though
+// it is not on offer; else `why`, the reason for which it is not, or what the kernel says.
+absl::Status CheckStands(const Tree& tree, const PreparedClaim& claim, const std::string& boot_id,
+                         const absl::Status& why);
 
 // What the kubelet is told.
 std::vector<ClaimDevice> MakeAnswer(const std::string& driver, const PreparedClaim& claim);

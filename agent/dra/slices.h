@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,14 @@ inline constexpr char kSliceApi[] = "resource.k8s.io/v1";  // Kubernetes 1.34 an
 // On each slice: what its content comes to, whatever the generation. The server may leave out
 // fields of features that are off, so what it gives back is not what it was given.
 inline constexpr char kContentAnnotation[] = "vfio-agent/content";
+
+// Units that the API server may still give to claims, since this node's slices there have, or may
+// have, them untainted.
+struct SlicedUnits {
+  bool known = true;  // false: what an earlier agent has left there may be any
+  std::set<std::string> units;
+  bool MayHave(const std::string& unit) const { return !known || units.contains(unit); }
+};
 
 // One pool for each node, which has the node's name.
 struct SlicePool {

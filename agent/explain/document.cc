@@ -26,24 +26,28 @@ Json PathsToJson(const std::vector<DevicePath>& paths) {
 }
 
 Json MemberToJson(const MemberNote& note) {
-  return {{"address", note.member.address.ToString()},
-          {"id", absl::StrFormat("%04x:%04x", note.member.vendor, note.member.device)},
-          {"model", note.model},
-          {"sriov", note.sriov},
-          {"role", std::string(Name(note.member.role))},
-          {"driver", note.member.driver ? Json(*note.member.driver) : Json(nullptr)},
-          {"to", note.member.to.empty() ? Json(nullptr) : Json(note.member.to)},
-          {"blocks", note.blocks},
-          {"uses", note.uses},
-          {"errors", note.errors}};
+  Json json = {{"address", note.member.address.ToString()},
+               {"id", absl::StrFormat("%04x:%04x", note.member.vendor, note.member.device)},
+               {"model", note.model},
+               {"sriov", note.sriov},
+               {"role", std::string(Name(note.member.role))},
+               {"driver", note.member.driver ? Json(*note.member.driver) : Json(nullptr)},
+               {"to", note.member.to.empty() ? Json(nullptr) : Json(note.member.to)},
+               {"blocks", note.blocks},
+               {"uses", note.uses},
+               {"errors", note.errors}};
+  if (!note.holders.empty()) json["held_by"] = note.holders;
+  return json;
 }
 
 Json MdevToJson(const MdevNote& note) {
-  return {{"uuid", note.mdev.uuid},
-          {"group", note.mdev.group ? Json(*note.mdev.group) : Json(nullptr)},
-          {"mdev_type", note.mdev.type},
-          {"own", note.own},
-          {"resource", note.resource.empty() ? Json(nullptr) : Json(note.resource)}};
+  Json json = {{"uuid", note.mdev.uuid},
+               {"group", note.mdev.group ? Json(*note.mdev.group) : Json(nullptr)},
+               {"mdev_type", note.mdev.type},
+               {"own", note.own},
+               {"resource", note.resource.empty() ? Json(nullptr) : Json(note.resource)}};
+  if (!note.holders.empty()) json["held_by"] = note.holders;
+  return json;
 }
 
 Json RelocationToJson(const Relocation& relocation) {

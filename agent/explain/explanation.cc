@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "agent/commands.h"
 #include "agent/kubevirt/kubevirt.h"
+#include "agent/listing/held.h"
 #include "agent/pci_class.h"
 #include "iommu/egm.h"
 #include "iommu/mdev.h"
@@ -68,7 +69,10 @@ std::string SriovWords(const PciDevice& device) {
 
 MemberNote NoteOf(const Surroundings& around, const GroupPlan& group, const Member& member) {
   const PciDevice& device = *FindDevice(around.picture.facts, member.address);
-  MemberNote note{.member = member, .errors = device.errors, .sriov = SriovWords(device)};
+  MemberNote note{.member = member,
+                  .errors = device.errors,
+                  .holders = WhoHas(around.picture, member.address),
+                  .sriov = SriovWords(device)};
   note.model = Printable(ModelOf(around.picture, device));
   if (note.model.empty()) note.model = std::string(ClassWords(device.class_code));
   note.blocks = std::ranges::any_of(group.refusals, [&member](const Refusal& refusal) {
@@ -91,7 +95,7 @@ std::vector<MdevNote> MdevsOf(const Picture& picture, const GroupPlan& group) {
   std::vector<MdevNote> notes;
   for (const MdevInstance& mdev : picture.facts.mdev.instances) {
     if (!mdev.parent || !IsMember(group, *mdev.parent)) continue;
-    MdevNote note{.mdev = mdev, .own = IsOwnMdev(mdev)};
+    MdevNote note{.mdev = mdev, .own = IsOwnMdev(mdev), .holders = WhoHasMdev(picture, mdev.uuid)};
     for (const Resource& resource : picture.plan.resources) {
       const auto unit = std::ranges::find(resource.units, mdev.uuid, &Unit::id);
       if (unit == resource.units.end()) continue;

@@ -35,6 +35,7 @@ struct MemberNote {
   bool blocks = false;
   std::vector<std::string> uses;  // what the host does with it: "carries eth0, …"
   std::vector<std::string> errors;
+  std::vector<std::string> holders;  // pods and claims that have it: "pod team/vm …, as …"
   std::string sriov;  // "virtual function of 0000:0b:00.0", "physical function with 2 of 4 …"
 };
 
@@ -53,6 +54,7 @@ struct MdevNote {
   bool own = false;      // made by this program
   std::string resource;  // as which it is offered; empty for none
   std::string state;
+  std::vector<std::string> holders;
 };
 
 // A unit that has a member of the group, or goes with it.

@@ -25,6 +25,7 @@ std::string MembersText(const Explanation& explanation) {
                             member.to.empty() ? "" : " -> " + member.to, note.model,
                             note.blocks ? "  <- blocks" : "");
     if (!note.sriov.empty()) text += absl::StrFormat("      %s\n", note.sriov);
+    for (const std::string& who : note.holders) text += absl::StrFormat("      held by %s\n", who);
     for (const std::string& use : note.uses) text += absl::StrFormat("      it %s\n", use);
     for (const std::string& error : note.errors) {
       text += absl::StrFormat("      could not be read: %s\n", error);
@@ -41,6 +42,7 @@ std::string MdevsText(const Explanation& explanation) {
         note.mdev.group ? absl::StrFormat("%d", *note.mdev.group) : "(none)",
         note.mdev.type.empty() ? "(unknown)" : note.mdev.type, note.own ? "vfio-agent" : "others",
         note.resource.empty() ? "" : absl::StrFormat("  %s, %s", note.resource, note.state));
+    for (const std::string& who : note.holders) text += absl::StrFormat("      held by %s\n", who);
   }
   return text.empty() ? text : "  mediated devices\n" + text;
 }

@@ -18,6 +18,11 @@ std::string Listed(const std::vector<std::string>& all) {
   return absl::StrFormat("%s and %d more", text, all.size() - named);
 }
 
+void AddSliced(const ModeView& view, std::vector<std::string>& whom) {
+  if (view.sliced.empty()) return;
+  whom.push_back("the API server, whose ResourceSlices may still give " + Listed(view.sliced));
+}
+
 // Nobody is to have what goes, and the kubelet is to give none of it.
 std::vector<std::string> WhoKeepsUnits(const ModeView& view) {
   if (!view.listed) return {};
@@ -25,6 +30,7 @@ std::vector<std::string> WhoKeepsUnits(const ModeView& view) {
   if (!view.advertised.empty()) {
     whom.push_back("the kubelet, which still counts " + Listed(view.advertised));
   }
+  AddSliced(view, whom);
   return whom;
 }
 
@@ -90,6 +96,8 @@ ModeDecision ModeSwitch::Leave(const ModeView& view) {
 
 ModeDecision ModeSwitch::Arrive(const ModeView& view) {
   ModeDecision decision{.write = view.wanted.has_value()};
+  std::vector<std::string> holders = view.holders;
+  AddSliced(view, holders);
   withheld_.reset();
   if (!view.wanted) {
     decision.reason = view.why_unknown;
@@ -101,8 +109,8 @@ ModeDecision ModeSwitch::Arrive(const ModeView& view) {
   } else if (!view.stuck.empty()) {
     decision.state = ModeState::kBlocked;
     decision.reason = Listed(view.stuck);
-  } else if (!view.holders.empty()) {
-    Await(view.holders, view, decision);
+  } else if (!holders.empty()) {
+    Await(holders, view, decision);
   } else if (view.to_release > 0) {
     decision.reason = "devices are being given back";
   } else if (view.to_bind > 0) {
@@ -111,7 +119,7 @@ ModeDecision ModeSwitch::Arrive(const ModeView& view) {
     memory_.target.reset();
     decision.state = ModeState::kReady;
   }
-  if (view.holders.empty()) waiting_.reset();
+  if (holders.empty()) waiting_.reset();
   return decision;
 }
 

@@ -39,6 +39,9 @@ struct ModeView {
   std::vector<std::string> tenants;
   absl::Time looked = absl::InfinitePast();
 
+  // Of what goes, or is to be given back: what ResourceSlices may still give to claims.
+  std::vector<std::string> sliced;
+
   // Of the mode in force: groups that are to be given back or to be bound still, who has them, and
   // what does not go on by itself, each a sentence.
   size_t to_release = 0;

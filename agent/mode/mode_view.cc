@@ -42,7 +42,8 @@ void AddTenants(const Unit& unit, const Tenancy& tenancy, std::vector<std::strin
 
 }  // namespace
 
-void SeeWhatGoes(const Picture& picture, const ModeUse& use, ModeView& view) {
+void SeeWhatGoes(const Picture& picture, const ModeUse& use, const SlicedUnits& sliced,
+                 ModeView& view) {
   static const Tenancy kNobodyLooked;
   const Tenancy& tenancy = picture.custody.tenancy ? *picture.custody.tenancy : kNobodyLooked;
   for (const Resource& resource : picture.plan.resources) {
@@ -50,6 +51,7 @@ void SeeWhatGoes(const Picture& picture, const ModeUse& use, ModeView& view) {
       if (!IsListed(unit) || HasUseFor(use, unit)) continue;
       view.listed = true;
       if (IsCounted(tenancy, resource.name, unit.id)) view.advertised.push_back(unit.id);
+      if (resource.serve == Serve::kDra && sliced.MayHave(unit.id)) view.sliced.push_back(unit.id);
       AddTenants(unit, tenancy, view.tenants);
     }
   }

@@ -132,9 +132,10 @@ struct CountFamily {
   const char* help;
 };
 
-constexpr std::array<CountFamily, 7> kCountFamilies = {{
+constexpr std::array<CountFamily, 8> kCountFamilies = {{
     {kBinds, "Binds of groups that have ended, by result and code."},
     {kAllocations, "Answers to Allocate."},
+    {kClaims, "ResourceClaims that were to be prepared or taken back."},
     {kRegistrations, "Registrations with the kubelet."},
     {kKubeletRestarts, "Starts of the kubelet that were noticed."},
     {kRescans, "Readings of the whole node, by what asked for them."},
@@ -152,9 +153,11 @@ void AddCounts(const AgentStatus& status, Families& out) {
   }
 }
 
-constexpr std::array<CountFamily, 2> kTimeFamilies = {{
+constexpr std::array<CountFamily, 4> kTimeFamilies = {{
     {kBindDuration, "How long binds of groups took, from the first write to the last."},
     {kAllocateDuration, "How long answers to Allocate took."},
+    {kPrepareDuration, "How long preparing a ResourceClaim took, with the API server's part."},
+    {kUnprepareDuration, "How long taking a ResourceClaim back took."},
 }};
 
 void AddTimes(const AgentStatus& status, Families& out) {

@@ -80,6 +80,15 @@ void StatusBook::PluginSaw(const PluginEvent& event) {
   }
 }
 
+void StatusBook::ClaimSaw(const ClaimEvent& event) {
+  using Kind = ClaimEvent::Kind;
+  const bool prepare = event.kind == Kind::kPrepared || event.kind == Kind::kPrepareFailed;
+  const bool ok = event.kind == Kind::kPrepared || event.kind == Kind::kUnprepared;
+  counts_.Add(kClaims,
+              {{"operation", prepare ? "prepare" : "unprepare"}, {"result", ok ? "ok" : "failed"}});
+  counts_.AddTime(prepare ? kPrepareDuration : kUnprepareDuration, event.took);
+}
+
 void StatusBook::ConfigRead(bool accepted) {
   counts_.Add(kConfigReloads, {{"result", accepted ? "ok" : "rejected"}});
 }

@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "agent/daemon/counts.h"
+#include "agent/dra/claim_desk.h"
 #include "agent/session.h"
 #include "agent/work/jobs.h"
 #include "deviceplugin/agent_status.h"
@@ -28,6 +29,7 @@ class StatusBook {
   void PictureTaken(std::string trigger, absl::Duration took, std::string error);
   void JobEnded(const JobEvent& event);
   void PluginSaw(const PluginEvent& event);
+  void ClaimSaw(const ClaimEvent& event);
   void ConfigRead(bool accepted);
   void ModeIs(ModeStatus mode) { next_.mode = std::move(mode); }
   void ApiStands(ApiStatus api) { next_.api = std::move(api); }

@@ -9,6 +9,7 @@
 #include "iommu/planning.h"
 #include "iommu/vgpu.h"
 #include "sysfs/clock.h"
+#include "sysfs/paths.h"
 #include "sysfs/tree.h"
 
 namespace vfio_agent {
@@ -42,6 +43,11 @@ std::vector<PodClaim> Without(const std::vector<PodClaim>& before,
   std::vector<PodClaim> gone;
   std::ranges::set_difference(before, now, std::back_inserter(gone));
   return gone;
+}
+
+void AddClaims(const Tree& tree, const Settings& settings, PodClaims& claims) {
+  const auto boot_id = tree.ReadText(kBootId);
+  AddResourceClaims(settings.state_dir, boot_id.ok() ? *boot_id : "", claims);
 }
 
 std::vector<int> GivenGroups(const NodeFacts& facts) {
@@ -88,7 +94,7 @@ Tenancy Inquirer::LookAtTenants(const Tree& tree, const NodeFacts& facts, const 
   Tenancy now = before.value_or(Tenancy{});
   if (look.processes) ReadOpen(tree, facts, now);
   PodClaims claims = AskKubelet(tree, settings);
-  AddResourceClaims(settings.state_dir, claims);
+  AddClaims(tree, settings, claims);
   now.silent = claims.why_unknown;
   if (!before || !before->claims.known) {
     now.claims = std::move(claims);
@@ -116,7 +122,7 @@ Inquiry Inquirer::Ask(const Tree& tree, const NodeFacts& facts, const Question& 
                        [&](int group) { return CanBeHeld(custody, facts, group); });
   if (!given.empty()) {
     inquiry.claims = AskKubelet(tree, settings);
-    AddResourceClaims(settings.state_dir, inquiry.claims);
+    AddClaims(tree, settings, inquiry.claims);
   }
   // Opening a group, if only for a moment, could keep a guest from it: only where it must be.
   if (!inquiry.use.processes_known) AddUnseenHolders(tree, given, inquiry.use);

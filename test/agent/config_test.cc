@@ -79,10 +79,12 @@ TEST_CASE("mode container offers nothing", "[agent]") {
 
 TEST_CASE("VGPU: mdev has types in the file's order; mode vm-vgpu selects it alone", "[agent]") {
   const std::string mdev =
-      "mdev: [{parent: [{vendor: '10de'}], types: {nvidia-222: 4, GRID T4-1Q: 0}, spread: numa}]\n";
+      "mdev: [{parent: [{vendor: '10de'}], types: {nvidia-222: 4, GRID T4-1Q: 0}, spread: numa, "
+      "serve: dra}]\n";
   const MdevRule rule{.parents = {{.vendor = uint16_t{0x10de}}},
                       .types = {{"nvidia-222", 4}, {"GRID T4-1Q", 0}},
-                      .spread = MdevSpread::kNuma};
+                      .spread = MdevSpread::kNuma,
+                      .serve = Serve::kDra};
   const auto both = ParseConfig(mdev, "c.yaml");
   REQUIRE(both.ok());
   CHECK(both->policy.mdev == std::vector<MdevRule>{rule});

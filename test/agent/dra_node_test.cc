@@ -1,91 +1,12 @@
 // Resources by dynamic resource allocation: the daemon on a simulated node, with a fake API server,
 // the device-plugin side of a fake kubelet, and its DRA side.
-#include <csignal>
-#include <filesystem>
-
-#include "agent/dra/claim_store.h"
-#include "test/agent/node.h"
-#include "test/apiserver/fake_api_server.h"
-#include "test/dra/claim_json.h"
-#include "test/kubelet/fake_dra.h"
+#include "test/agent/dra_node.h"
 
 namespace vfio_agent {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr absl::Duration kLong = absl::Seconds(30);
-constexpr char kSlices[] = "/apis/resource.k8s.io/v1/resourceslices";
-constexpr char kByClaims[] = "resources: [{preset: nvidia, serve: dra}]\n";
-constexpr char kUnit[] = "0000:1b:00.0";
-constexpr char kClaim[] = "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims/vm-gpu";
-
-class DraNode {
- public:
-  DraNode() {
-    std::filesystem::create_directories(node.kubelet_root() + "/plugins_registry");
-    api.AddNode("node-1");
-    api.WriteServiceAccount(account.path());
-    api.Create(kClaim, ClaimJson(claim, {{"gpu", "0000-1b-00-0"}}));
-    claim.uid = api.Get(kClaim).at("metadata").at("uid");  // which the server gives
-    config = node.dir().Write("config.yaml", kByClaims);
-    kubelet = node.StartKubelet();
-  }
-  std::unique_ptr<Daemon> Start() const {
-    return std::make_unique<Daemon>(node.DaemonArguments(
-        {"--config", config, "--cdi-dir", node.dir().path() + "/cdi", "--api-server", api.url(),
-         "--api-token-file", account.path() + "/token", "--api-ca-file", account.path() + "/ca.crt",
-         "--node-name", "node-1"}));
-  }
-  std::unique_ptr<FakeDra> Register() const {
-    auto dra = std::make_unique<FakeDra>(
-        FakeDra::Options{.dir = node.kubelet_root() + "/plugins_registry"});
-    REQUIRE(dra->Register("vfio-agent", kLong) == "");
-    return dra;
-  }
-  bool WaitDevices(size_t count) const {
-    return api.WaitFor(
-        [&] {
-          size_t devices = 0;
-          for (const Json& slice : api.List(kSlices)) {
-            devices += slice.at("spec").value("devices", Json::array()).size();
-          }
-          return devices == count;
-        },
-        kLong);
-  }
-  // "ready", "held" and so on.
-  std::string StateOf(const std::string& unit) const {
-    const Json list = node.RunJson({"list", "resources", "--config", config});
-    for (const Json& resource : list.at("resources")) {
-      for (const Json& each : resource.at("units")) {
-        if (each.at("id") == unit) return each.at("state");
-      }
-    }
-    return "";
-  }
-
-  // What the kubelet was told of the claim: "" or why not.
-  std::string Prepare() const {
-    const auto answers = Register()->Prepare({claim});
-    return answers.ok() ? answers->at(claim.uid).error : std::string(answers.status().message());
-  }
-  std::string Unprepare() const {
-    const auto errors = Register()->Unprepare({claim});
-    return errors.ok() ? errors->at(claim.uid) : std::string(errors.status().message());
-  }
-  bool HasSpec() const {
-    return std::filesystem::exists(node.dir().path() + "/cdi/dra-claim_vfio-agent_" + claim.uid +
-                                   ".json");
-  }
-
-  ClaimRef claim = {.claim_namespace = "team", .name = "vm-gpu"};
-  Node node{"hgx-8gpu"};
-  FakeApiServer api;
-  ScratchDir account;
-  std::string config;
-  std::unique_ptr<FakeKubelet> kubelet;
-};
+constexpr absl::Duration kLong = DraNode::kLong;
+constexpr const char* kUnit = DraNode::kUnit;
 
 TEST_CASE("what is served by DRA is published, and is no resource of the kubelet",
           "[dra][node][grpc]") {
@@ -93,7 +14,7 @@ TEST_CASE("what is served by DRA is published, and is no resource of the kubelet
   const auto daemon = dra.Start();
   INFO(daemon->Log());
   REQUIRE(dra.WaitDevices(8));
-  CHECK(dra.api.List(kSlices)[0].at("spec").at("nodeName") == "node-1");
+  CHECK(dra.api.List(DraNode::kSlices)[0].at("spec").at("nodeName") == "node-1");
   const auto driver = dra.Register();
   CHECK(daemon->CountLines({"event=registered"}) == 0);
   CHECK(dra.node.RunJson({"list", "resources", "--config", dra.config})

@@ -1,6 +1,9 @@
+#include <zlib.h>
+
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_format.h"
 #include "agent/dra/claim.h"
 #include "agent/dra/claim_store.h"
 #include "test/dra/claim_json.h"
@@ -89,6 +92,15 @@ TEST_CASE("what is no ResourceClaim is refused", "[dra]") {
         absl::StatusCode::kDataLoss);
 }
 
+// The text of a record that somebody else has written.
+std::string WithChecksum(json object) {
+  const std::string text = object.dump();
+  object["checksum"] = absl::StrFormat(
+      "%08x",
+      ::crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size())));
+  return object.dump();
+}
+
 PreparedClaim Prepared(const std::string& uid) {
   return {.ref = {.claim_namespace = "team", .name = "vm-" + uid, .uid = uid},
           .pool = "node-1",
@@ -115,7 +127,7 @@ TEST_CASE("a prepared claim that was changed on disk is none", "[dra]") {
 
 TEST_CASE("a prepared claim of a later version is not guessed at", "[dra]") {
   std::string text = ClaimToText(Prepared("u-1"));
-  text.replace(text.find("claim/v1"), 8, "claim/v2");
+  text.replace(text.find("claim/v2"), 8, "claim/v3");
   CHECK(ParseClaim(text).status().code() == absl::StatusCode::kUnimplemented);
 }
 
@@ -137,12 +149,53 @@ TEST_CASE("prepared claims outlive the agent, and one that is broken hides no ot
   CHECK(store.Read(problems)->size() == 1);
 }
 
+PreparedClaim WithGiven() {
+  PreparedClaim claim = Prepared("u-1");
+  claim.boot_id = "boot-1";
+  claim.devices[0].given = {.addresses = {"0000:3b:00.0", "0000:86:00.0"}, .groups = {29, 40}};
+  return claim;
+}
+
+TEST_CASE("what the units of a claim were is kept with it, or is not known", "[dra]") {
+  const PreparedClaim claim = WithGiven();
+  CHECK(ParseClaim(ClaimToText(claim)).value() == claim);
+  const std::string wrong = GENERATE(
+      R"({"addresses": ["a"], "groups": []})", R"({"addresses": [], "groups": [1]})",
+      R"({"addresses": [1], "groups": [1]})", R"({"addresses": ["a"], "groups": [-1]})", "1");
+  CAPTURE(wrong);
+  json object = json::parse(ClaimToText(claim));
+  object.erase("checksum");
+  object["devices"][0]["given"] = json::parse(wrong);
+  CHECK(ParseClaim(WithChecksum(object)).status().code() == absl::StatusCode::kDataLoss);
+}
+
+TEST_CASE("a claim of an agent that did not note what units were is read", "[dra]") {
+  json object = json::parse(ClaimToText(Prepared("u-1")));
+  object.erase("checksum");
+  object["schema"] = "vfio-agent/claim/v1";
+  const auto claim = ParseClaim(WithChecksum(object));
+  REQUIRE(claim.ok());
+  CHECK(*claim == Prepared("u-1"));
+}
+
+TEST_CASE("all that a ResourceClaim was given is held, in its boot by the devices alone", "[dra]") {
+  const Scratch scratch;
+  REQUIRE(ClaimStore(scratch.path()).Write(WithGiven()).ok());
+  PodClaims claims;
+  const std::string boot = GENERATE("boot-1", "boot-2", "");
+  AddResourceClaims(scratch.path(), boot, claims);
+  REQUIRE(claims.list.size() == 1);
+  const PciAddress other = *PciAddress::Parse("0000:86:00.0");
+  CHECK(HasPart(claims.parts, claims.list[0], other));
+  CHECK(claims.given.size() == (boot == "boot-1" ? 2 : 0));
+}
+
 TEST_CASE("what a ResourceClaim has counts as held, beside what pods have", "[dra]") {
   const Scratch scratch;
   REQUIRE(ClaimStore(scratch.path()).Write(Prepared("u-1")).ok());
   PodClaims claims;
   claims.list = {{.pod_namespace = "z", .pod = "p", .container = "c", .unit = "0000:af:00.0"}};
-  AddResourceClaims(scratch.path(), claims);
+  AddResourceClaims(scratch.path(), "", claims);
   REQUIRE(claims.list.size() == 2);
   CHECK(std::is_sorted(claims.list.begin(), claims.list.end()));
   CHECK(claims.list[0].unit == "0000:3b:00.0");
@@ -154,7 +207,7 @@ TEST_CASE("what a ResourceClaim has counts as held, beside what pods have", "[dr
 
 TEST_CASE("where a record cannot be read it is not known who has what", "[dra]") {
   const Scratch scratch;
-  std::string why = "u-2.json is no prepared claim: no claim of vfio-agent/claim/v1";
+  std::string why = "u-2.json is no prepared claim: no claim of vfio-agent/claim/v2";
   SECTION("a file") {
     REQUIRE(ClaimStore(scratch.path()).Write(Prepared("u-1")).ok());
     scratch.Write("claims/u-2.json", "{}");
@@ -164,7 +217,7 @@ TEST_CASE("where a record cannot be read it is not known who has what", "[dra]")
     why = "claims";
   }
   PodClaims claims;
-  AddResourceClaims(scratch.path(), claims);
+  AddResourceClaims(scratch.path(), "", claims);
   CHECK_FALSE(claims.known);
   CHECK_THAT(claims.why_unknown, Contains(why));
   CHECK(claims.list.size() == (scratch.Has("claims/u-1.json") ? 1 : 0));

@@ -59,6 +59,7 @@ class Desk {
                                       .metadata_dir = scratch.At("metadata")},
                            .pool = "node-1",
                            .state_dir = scratch.path(),
+                           .boot_id = boot,
                            .tree = &tree.tree(),
                            .ledger = ledger.get(),
                            .source = &source,
@@ -107,6 +108,7 @@ class Desk {
   FakeSource source;
   std::string driver = "vfio-agent";
   std::string cdi = "cdi";
+  std::string boot = "boot-1";
   std::map<std::string, std::string> waiting;
   std::function<void()> recorded;
   std::vector<ClaimEvent> events;

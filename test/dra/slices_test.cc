@@ -78,6 +78,46 @@ TEST_CASE("a device tells where it is and what it is", "[dra]") {
   CHECK(device.capacity.at("regions") == (uint64_t{64} << 30) + (16 << 20));
 }
 
+TEST_CASE("VGPU: a mediated device is told by its uuid, with the card that it is a part of",
+          "[dra]") {
+  constexpr char kUuid[] = "83b8f4f2-509f-382f-3c1e-e6bfe0fa1001";
+  DraNode node;
+  node.facts = Node({Gpu("0000:3b:00.0", 14, "nvidia")});
+  Find(node.facts, "0000:3b:00.0").root = "pci0000:3a";
+  node.facts.mdev.instances = {{kUuid, At("0000:3b:00.0"), "nvidia-222", 40, "nvidia-vgpu-vfio"}};
+  node.offer = {.resource = "nvidia.com/GRID_T4-1Q",
+                .units = {{.id = kUuid,
+                           .addresses = {kUuid},
+                           .group = 40,
+                           .healthy = true,
+                           .mdev_type = "nvidia-222",
+                           .type_name = "GRID T4-1Q"}}};
+  const DraDevice device = node.Devices().at(0);
+  CHECK(device.name == kUuid);
+  const auto text = [&](const char* name) {
+    return std::get<std::string>(device.attributes.at(name));
+  };
+  CHECK(text("mdevUUID") == kUuid);
+  CHECK(text("type") == "GRID T4-1Q");
+  CHECK(text("card") == "0000:3b:00.0");
+  CHECK(text("resource.kubernetes.io/pcieRoot") == "pci0000:3a");
+  CHECK(text("vfioDriver") == "nvidia-vgpu-vfio");
+  CHECK(device.attributes.count("resource.kubernetes.io/pciBusID") == 0);
+  CHECK(std::get<int64_t>(device.attributes.at("iommuGroup")) == 40);
+}
+
+TEST_CASE("VGPU: a virtual function with a type is told by its address, type and card", "[dra]") {
+  DraNode node;
+  Find(node.facts, "0000:af:00.0").physfn = At("0000:ae:00.0");
+  node.offer.units[2].vgpu_type = "1145";
+  node.offer.units[2].type_name = "NVIDIA L40S-1B";
+  const DraDevice device = node.Devices().back();
+  CHECK(device.attributes.at("resource.kubernetes.io/pciBusID") == DraAttribute("0000:af:00.0"));
+  CHECK(device.attributes.at("type") == DraAttribute("NVIDIA L40S-1B"));
+  CHECK(device.attributes.at("card") == DraAttribute("0000:ae:00.0"));
+  CHECK(device.attributes.count("mdevUUID") == 0);
+}
+
 TEST_CASE("what nothing isolates is not called isolated", "[dra]") {
   DraNode node;
   SECTION("the kernel was told to make groups smaller") { node.plan.acs_override = true; }

@@ -106,6 +106,26 @@ TEST_CASE("VGPU: a type that is named twice, by its name and its directory, coun
   CHECK(GroupOf(plan, 5).actions.empty());
 }
 
+TEST_CASE("VGPU: instances of one type are served in one way, by the entry that comes first",
+          "[mdev]") {
+  NodeFacts facts = Node({T4(kT4, 5, 0), T4(kT4b, 6, 0)});
+  facts.mdev.parents = {ParentOf(kT4), ParentOf(kT4b)};
+  Policy policy = Wanting({{"nvidia-222", 1}}, MdevSpread::kEach, {{.address = At(kT4)}});
+  policy.mdev[0].serve = Serve::kDra;
+  const Plan one = PlanFor(facts, policy);
+  REQUIRE(one.resources.size() == 1);
+  CHECK(one.resources[0].serve == Serve::kDra);
+  CHECK(one.resources[0].units.at(0).type_name == "GRID T4-1Q");
+  policy.mdev.push_back(policy.mdev[0]);
+  policy.mdev[1].parents = {{.address = At(kT4b)}};
+  CHECK(States(PlanFor(facts, policy)) == "to-bind to-bind ");
+  policy.mdev[1].serve = Serve::kDevicePlugin;
+  const Plan both = PlanFor(facts, policy);
+  CHECK(Codes(both.refusals) == "name-collision 0000:5e:00.0");
+  CHECK_THAT(both.refusals.at(0).text, Catch::Contains("`serve: dra`"));
+  CHECK(States(both) == "to-bind ");
+}
+
 TEST_CASE("VGPU: what was cut off on its way back goes on, though its group makes instances",
           "[mdev]") {
   NodeFacts facts =

@@ -148,6 +148,26 @@ TEST_CASE("VGPU: a manager of vGPUs alone hinders no bind of a whole card", "[vg
   CHECK(plan.warnings.empty());
 }
 
+TEST_CASE("VGPU: vGPUs of one type are served in one way, by the entry that comes first",
+          "[vgpu]") {
+  const NodeFacts facts = TwoCards();
+  Policy policy = WantingVgpus({{"1145", 1}});
+  policy.vgpu[0].parents = {{.address = At(kCardA)}};
+  policy.vgpu[0].serve = Serve::kDra;
+  policy.vgpu.push_back(policy.vgpu[0]);
+  policy.vgpu[1].parents = {{.address = At(kCardB)}};
+  const Plan agreed = PlanFor(facts, policy);
+  REQUIRE(agreed.resources.size() == 1);
+  CHECK(agreed.resources[0].serve == Serve::kDra);
+  CHECK(agreed.resources[0].units.size() == 2);
+  CHECK(agreed.resources[0].units[0].type_name == "NVIDIA L40S-1B");
+  policy.vgpu[1].serve = Serve::kDevicePlugin;
+  const Plan both = PlanFor(facts, policy);
+  CHECK(Codes(both.refusals) == "name-collision 0000:c1:00.0");
+  REQUIRE(both.resources.size() == 1);
+  CHECK(both.resources[0].units.size() == 1);
+}
+
 TEST_CASE("VGPU: a function without a group can be given to nobody", "[vgpu]") {
   NodeFacts facts = OneCard();
   SetType(facts, kA4, 1145);

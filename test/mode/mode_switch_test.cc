@@ -120,6 +120,28 @@ TEST_CASE("a switch that has waited long enough is blocked, withholds, and goes 
   CHECK(node.mode() == Mode::kContainer);
 }
 
+TEST_CASE("nothing goes that ResourceSlices may still give to claims", "[mode]") {
+  Way node;
+  node.StepAfterLook();
+  node.view.sliced = {"0000:3b:00.0"};
+  SECTION("while it is withheld") {
+    CHECK(node.StepAfterLook().reason ==
+          "waits for the API server, whose ResourceSlices may still give 0000:3b:00.0");
+    CHECK(node.mode() == Mode::kPassthrough);
+  }
+  SECTION("when an agent starts in the mode that gives it back") {
+    node.view.sliced.clear();
+    node.StepAfterLook();
+    REQUIRE(node.mode() == Mode::kContainer);
+    node.view.to_release = 1;
+    node.view.sliced = {"0000:3b:00.0"};
+    CHECK_THAT(node.StepAfterLook().reason, Catch::Contains("whose ResourceSlices"));
+  }
+  node.view.sliced.clear();
+  node.StepAfterLook();
+  CHECK(node.mode() == Mode::kContainer);
+}
+
 TEST_CASE("where nothing of what goes is listed, nobody is waited for", "[mode]") {
   Way node;
   node.view.listed = false;

@@ -30,7 +30,7 @@ ModeUse UseOf(Mode mode) { return UseIn(mode, {}); }
 ModeView See(Picture picture, Mode next) {
   picture.plan = MakePlan(picture.facts, DefaultPolicy(), TestNames(), picture.custody);
   ModeView view;
-  SeeWhatGoes(picture, UseOf(next), view);
+  SeeWhatGoes(picture, UseOf(next), {}, view);
   return view;
 }
 
@@ -113,6 +113,21 @@ TEST_CASE("what the kubelet counts as healthy is advertised still", "[mode]") {
   TenancyOf(picture).silent = "it does not answer";  // what it counted before is no news
   CHECK(See(picture, Mode::kContainer).advertised.empty());
   CHECK_FALSE(See(picture, Mode::kContainer).tenants.empty());
+}
+
+TEST_CASE("what slices may still have of units served by claims is to leave them first", "[mode]") {
+  Picture picture = Served();
+  const auto see = [&picture](const SlicedUnits& sliced) {
+    ModeView view;
+    SeeWhatGoes(picture, UseOf(Mode::kContainer), sliced, view);
+    return view.sliced;
+  };
+  const std::vector<std::string> unit = {kGpu};
+  CHECK(see({.known = false}).empty());  // by the device plugin: it has never been in a slice
+  picture.plan.resources.at(0).serve = Serve::kDra;
+  CHECK(see({.units = {kGpu}}) == unit);
+  CHECK(see({.known = false}) == unit);
+  CHECK(see({}).empty());
 }
 
 TEST_CASE("withheld are units that are ready or held, with the reason that the log has", "[mode]") {
