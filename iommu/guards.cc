@@ -228,6 +228,7 @@ void GuardPhysical(const Context& context, Draft& draft) {
     if (!MakesVfs(draft, i)) continue;
     GuardUses(context, draft, i);
     WarnUnseenHolders(context, draft, i);
+    GuardRivals(context, draft, i);
   }
 }
 

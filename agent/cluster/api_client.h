@@ -38,7 +38,7 @@ class ApiClient {
   // Paths begin with a slash; a query ("fieldSelector=...") is given ready to be sent. Callbacks as
   // the transport has them.
   void Get(const std::string& path, OnDone done);
-  // All of a collection, as it is now and not as a cache has it.
+  // Of a collection what `query` asks for, as it is now and not as a cache has it.
   void List(const std::string& path, const std::string& query, OnDone done);
   // From `version` on, with bookmarks, for `length`; the server ends it then.
   uint64_t Watch(const std::string& path, const std::string& query, const std::string& version,

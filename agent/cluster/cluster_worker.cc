@@ -34,6 +34,7 @@ ApiClient::Options ClientOptions(const ClusterOptions& options, const std::strin
           .answer = options.times.answer};
 }
 
+// One Node has this name, or none: such a list has no second page, so none is asked for.
 std::string SelectorOf(const std::string& node) {
   return absl::StrFormat("fieldSelector=metadata.name%%3D%s", node);
 }

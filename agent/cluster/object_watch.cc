@@ -12,6 +12,10 @@ namespace {
 
 constexpr size_t kVersionBytes = 128;
 constexpr int kTooMany = 429;
+// A server that always has another page would otherwise be asked for ever, or fill the memory.
+constexpr int kMostPages = 256;
+constexpr size_t kListBytes = size_t{16} << 20;
+constexpr size_t kTokenBytes = 4096;
 
 // It goes into the next request as it is. Only the server knows what it means.
 bool IsVersion(std::string_view version) {
@@ -32,12 +36,27 @@ std::optional<WatchLine::Kind> KindOf(const std::string& type) {
 struct Listed {
   std::string version;
   std::vector<ApiJson> objects;
+  std::string next;
 };
+
+// Whatever the server has called the place, it stays one value of a query.
+std::string Escape(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    escaped += absl::ascii_isalnum(byte) ? std::string(1, c) : absl::StrFormat("%%%02X", int{byte});
+  }
+  return escaped;
+}
 
 absl::StatusOr<Listed> ParseList(std::string_view body) {
   ASSIGN_OR_RETURN(ApiJson json, ParseApiJson(body));
-  Listed listed{.version = TextAt(json, {"metadata", "resourceVersion"})};
+  Listed listed{.version = TextAt(json, {"metadata", "resourceVersion"}),
+                .next = TextAt(json, {"metadata", "continue"})};
   if (!IsVersion(listed.version)) return absl::DataLossError("a list without a resourceVersion");
+  if (listed.next.size() > kTokenBytes) {
+    return absl::DataLossError("a list that goes on at a place of more than 4 KiB");
+  }
   const auto items = json.find("items");
   // An empty list is null where Go has made it.
   if (items == json.end() || items->is_null()) return listed;
@@ -72,20 +91,45 @@ void ObjectWatch::OnSent(absl::Time now) {
 
 void ObjectWatch::Failed(const ApiAnswer& answer, Wants next, absl::Time now) {
   status_ = answer.status;
+  pages_ = {};  // what is missing of a list may have changed: it begins anew
   wants_ = next;
   due_ = now + retry_.After(answer);
+}
+
+std::string ObjectWatch::ListQuery(const std::string& selector) const {
+  if (page_ == 0) return selector;
+  std::string query = absl::StrFormat("%s%slimit=%d", selector, selector.empty() ? "" : "&", page_);
+  if (!pages_.next.empty()) query += "&continue=" + Escape(pages_.next);
+  return query;
+}
+
+absl::Status ObjectWatch::TakePage(const std::string& body) {
+  ASSIGN_OR_RETURN(Listed listed, ParseList(body));
+  // All pages are of one moment; from the first one's on nothing can be missed.
+  if (pages_.count == 0) pages_.version = std::move(listed.version);
+  std::ranges::move(listed.objects, std::back_inserter(pages_.objects));
+  pages_.bytes += body.size();
+  if (++pages_.count > kMostPages || pages_.bytes > kListBytes) {
+    return absl::DataLossError("a list of more than 256 pages or 16 MiB");
+  }
+  // Who was asked for all at once has nothing more.
+  pages_.next = page_ == 0 ? "" : std::move(listed.next);
+  return absl::OkStatus();
 }
 
 // The pauses stay as long as they have become: only a watch that lasts shows that all is well.
 void ObjectWatch::OnList(const ApiAnswer& answer, absl::Time now) {
   if (!answer.status.ok()) return Failed(answer, Wants::kList, now);
-  absl::StatusOr<Listed> listed = ParseList(answer.body);
-  if (!listed.ok()) return Failed({.status = listed.status()}, Wants::kList, now);
-  status_ = absl::OkStatus();
-  version_ = std::move(listed->version);
-  news_.push_back({WatchNews::Kind::kAll, std::move(listed->objects)});
-  wants_ = Wants::kWatch;
+  if (const absl::Status taken = TakePage(answer.body); !taken.ok()) {
+    return Failed({.status = taken}, Wants::kList, now);
+  }
   due_ = now;
+  if (!pages_.next.empty()) return;
+  Pages all = std::exchange(pages_, {});
+  status_ = absl::OkStatus();
+  version_ = std::move(all.version);
+  news_.push_back({WatchNews::Kind::kAll, std::move(all.objects)});
+  wants_ = Wants::kWatch;
 }
 
 bool ObjectWatch::OnError(const WatchLine& line, absl::Time now) {

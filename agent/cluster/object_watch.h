@@ -1,6 +1,6 @@
-// ObjectWatch: keeps a picture of the objects of one collection true, by a list and then watches,
-// each from where the last one ended. A state machine: it is told answers, lines and the time, and
-// tells what is to be asked next and when.
+// ObjectWatch: keeps a picture of the objects of one collection true, by a list, of several pages
+// where it is long, and then watches, each from where the last one ended. A state machine: it is
+// told answers, lines and the time, and tells what is to be asked next and when.
 #pragma once
 
 #include <optional>
@@ -43,11 +43,15 @@ class ObjectWatch {
  public:
   enum class Wants { kList, kWatch };
 
-  explicit ObjectWatch(Retry::Limits limits) : limits_(limits), retry_(limits) {}
+  // `page`: how many objects of a list to ask for at once; 0: for all.
+  explicit ObjectWatch(Retry::Limits limits, int page = 0)
+      : limits_(limits), retry_(limits), page_(page) {}
 
   // What to ask for, not before due(). Nothing while an answer is awaited.
   Wants wants() const { return wants_; }
   absl::Time due() const { return due_; }
+  // The query of the list to be asked for: `selector`, how many objects, and behind which.
+  std::string ListQuery(const std::string& selector) const;
   // From where to watch.
   const std::string& version() const { return version_; }
 
@@ -66,9 +70,21 @@ class ObjectWatch {
  private:
   void Failed(const ApiAnswer& answer, Wants next, absl::Time now);
   bool OnError(const WatchLine& line, absl::Time now);
+  absl::Status TakePage(const std::string& body);
+
+  // What has come of a list so far.
+  struct Pages {
+    std::string version;
+    std::vector<ApiJson> objects;
+    std::string next;  // the server's word for where it goes on; empty: that is all
+    int count = 0;
+    size_t bytes = 0;
+  };
 
   Retry::Limits limits_;
   Retry retry_;
+  int page_;
+  Pages pages_;
   Wants wants_ = Wants::kList;
   absl::Time due_ = absl::InfinitePast();
   absl::Time sent_ = absl::InfinitePast();

@@ -12,6 +12,9 @@ namespace {
 constexpr char kSlices[] = "/apis/resource.k8s.io/v1/resourceslices";
 constexpr char kClaims[] = "/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims/%s";
 constexpr char kNodes[] = "/api/v1/nodes";
+// How many slices are listed at once: of 128 devices each, they are to stay within what is taken of
+// one answer.
+constexpr int kPage = 10;
 // What the role of the service account must allow, for each thing that is done.
 constexpr char kWatchRule[] = "resourceslices of resource.k8s.io: list, watch";
 constexpr char kWriteRule[] = "resourceslices of resource.k8s.io: create, patch, delete";
@@ -51,7 +54,7 @@ DraApiWorker::DraApiWorker(const ClusterOptions& options, const std::string& dri
       transport_(transport),
       client_(transport, ClientOptions(options, server)),
       claims_(transport, ClaimOptions(options, server)),
-      watch_(LimitsOf(options, 4)),
+      watch_(LimitsOf(options, 4), kPage),
       writer_({.driver = driver,
                .node = options.node_name,
                .limits = LimitsOf(options, 5),
@@ -77,7 +80,8 @@ void DraApiWorker::StartWatching(absl::Time now) {
   if (watch_.due() > now) return;
   watch_.OnSent(now);
   if (watch_.wants() == ObjectWatch::Wants::kList) {
-    return client_.List(kSlices, query_, [this](const ApiAnswer& answer) { OnList(answer); });
+    return client_.List(kSlices, watch_.ListQuery(query_),
+                        [this](const ApiAnswer& answer) { OnList(answer); });
   }
   watching_ = client_.Watch(
       kSlices, query_, watch_.version(), options_.times.watch,

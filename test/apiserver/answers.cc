@@ -89,11 +89,20 @@ StoreAnswer FakeApiServer::State::Judge(const HttpCall& call, const ApiPath& pat
                                  VerbOf(call, path), resource));
 }
 
+StoreAnswer FakeApiServer::State::DoList(const ApiPath& path,
+                                         const std::map<std::string, std::string>& query) {
+  size_t limit = 0;
+  const std::string rest = ValueOf(query, "continue");
+  if (query.contains("limit") && !absl::SimpleAtoi(query.at("limit"), &limit)) {
+    return Refusal(400, "BadRequest", "limit: not a number");
+  }
+  return rest.empty() ? store.List(path, ValueOf(query, "fieldSelector"), limit)
+                      : store.ListOn(rest, limit);
+}
+
 StoreAnswer FakeApiServer::State::Do(const HttpCall& call, const ApiPath& path) {
   const std::map<std::string, std::string> query = ParseQuery(call.query);
-  if (call.method == "GET") {
-    return path.name.empty() ? store.List(path, ValueOf(query, "fieldSelector")) : store.Get(path);
-  }
+  if (call.method == "GET") return path.name.empty() ? DoList(path, query) : store.Get(path);
   if (call.method == "DELETE") return store.Delete(path);
   Json body = Json::parse(call.body, nullptr, false);
   if (!body.is_object()) return Refusal(400, "BadRequest", "the body is no object");

@@ -151,6 +151,7 @@ Answer Fault(Stand& stand, const std::string& line) {
   ASSIGN_OR_RETURN(const Json json, JsonBehind(line, 1));
   ApiFault fault{.method = json.value("method", ""),
                  .path = json.value("path", ""),
+                 .query = json.value("query", ""),
                  .times = json.value("times", 1),
                  .code = json.value("code", 0),
                  .retry_after = json.value("retry_after", 0),

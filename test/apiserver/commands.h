@@ -17,8 +17,8 @@ namespace vfio_agent {
 //   merge PATH JSON                   a merge patch of the whole object
 //   delete PATH
 //   wait PATH POINTER VALUE [SECONDS] until the text at the JSON pointer is that; "-" for none
-//   fault JSON                        {"method","path","watch","times","code","retry_after",
-//                                     "delay_ms","hang","cut"}, as ApiFault has them
+//   fault JSON                        {"method","path","query","watch","times","code",
+//                                     "retry_after","delay_ms","hang","cut"}, as ApiFault has them
 //   clear                             no more faults
 //   deny VERB RESOURCE / allow VERB RESOURCE
 //   rotate token|ca                   and the files with it

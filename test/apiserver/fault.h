@@ -15,6 +15,7 @@ struct ApiFault {
   // Which requests; empty is any.
   std::string method;
   std::string path;           // the beginning of it
+  std::string query;          // a part of it
   std::optional<bool> watch;  // watches only, or all but them
   int times = 1;
 
@@ -30,7 +31,7 @@ struct ApiFault {
 
   bool Fits(const HttpCall& call, bool is_watch) const {
     return times != 0 && (method.empty() || method == call.method) && call.path.starts_with(path) &&
-           watch.value_or(is_watch) == is_watch;
+           call.query.find(query) != std::string::npos && watch.value_or(is_watch) == is_watch;
   }
 };
 

@@ -58,12 +58,12 @@ std::string ToPem(X509* certificate) {
 
 }  // namespace
 
-TlsIdentity MakeTlsIdentity() {
+TlsIdentity MakeTlsIdentity(const char* ca_name) {
   static long serial = 0;
   const Key ca_key = MakeKey();
-  // Every CA has the same name, as a cluster's has after its rotation, and another key with its
-  // identifier, as Go makes them.
-  const Certificate ca = MakeCertificate("kubernetes", ++serial, ca_key.get());
+  // A cluster's CA has the same name after its rotation, and another key with its identifier, as Go
+  // makes them.
+  const Certificate ca = MakeCertificate(ca_name, ++serial, ca_key.get());
   ::X509_set_issuer_name(ca.get(), ::X509_get_subject_name(ca.get()));
   AddExtension(ca.get(), ca.get(), NID_basic_constraints, "critical,CA:TRUE");
   AddExtension(ca.get(), ca.get(), NID_key_usage, "critical,keyCertSign");

@@ -17,6 +17,7 @@ struct TlsIdentity {
   SslContext context{nullptr, ::SSL_CTX_free};
 };
 
-TlsIdentity MakeTlsIdentity();
+// `ca`: the name of the authority.
+TlsIdentity MakeTlsIdentity(const char* ca = "kubernetes");
 
 }  // namespace vfio_agent

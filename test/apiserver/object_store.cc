@@ -108,18 +108,36 @@ StoreAnswer ObjectStore::Get(const ApiPath& path) const {
   return found == objects_.end() ? NotFound(path) : StoreAnswer{200, found->second};
 }
 
-StoreAnswer ObjectStore::List(const ApiPath& path, const std::string& selector) const {
-  Json items = Json::array();
+StoreAnswer ObjectStore::List(const ApiPath& path, const std::string& selector, size_t limit) {
+  Pages pages{.version = version_};
   for (const auto& [key, object] : objects_) {
     if (ParseApiPath(key)->collection == path.collection && Matches(object, selector)) {
-      items.push_back(object);
+      pages.items.push_back(object);
     }
   }
-  return {200,
-          {{"kind", "List"},
-           {"apiVersion", "v1"},
-           {"metadata", {{"resourceVersion", absl::StrFormat("%d", version_)}}},
-           {"items", std::move(items)}}};
+  return Page(std::move(pages), limit);
+}
+
+StoreAnswer ObjectStore::ListOn(const std::string& token, size_t limit) {
+  const auto found = pages_.find(token);
+  if (found != pages_.end()) return Page(found->second, limit);
+  return Refusal(410, "Expired", "The provided continue parameter is too old");
+}
+
+StoreAnswer ObjectStore::Page(Pages pages, size_t limit) {
+  const size_t told = limit == 0 ? pages.items.size() : std::min(limit, pages.items.size());
+  const auto end = pages.items.begin() + static_cast<std::ptrdiff_t>(told);
+  const Json items(std::vector<Json>(pages.items.begin(), end));
+  pages.items.erase(pages.items.begin(), end);
+  Json metadata = {{"resourceVersion", absl::StrFormat("%d", pages.version)}};
+  if (!pages.items.empty()) {
+    // Not a word that may stand in a query as it is.
+    const std::string token = absl::StrFormat("%d&=+/%d", pages.version, ++tokens_);
+    metadata["continue"] = token;
+    metadata["remainingItemCount"] = pages.items.size();
+    pages_[token] = std::move(pages);
+  }
+  return {200, {{"kind", "List"}, {"apiVersion", "v1"}, {"metadata", metadata}, {"items", items}}};
 }
 
 StoreAnswer ObjectStore::Store(const ApiPath& path, const std::string& type, Json object) {

@@ -49,7 +49,10 @@ class ObjectStore {
   };
 
   StoreAnswer Get(const ApiPath& path) const;
-  StoreAnswer List(const ApiPath& path, const std::string& selector) const;
+  // At most `limit` of them, 0 being all, and then in "continue" the word for the rest, which is as
+  // it is now until Compact(): 410 from then on.
+  StoreAnswer List(const ApiPath& path, const std::string& selector, size_t limit = 0);
+  StoreAnswer ListOn(const std::string& token, size_t limit);
   StoreAnswer Create(const ApiPath& path, nlohmann::json object);
   // Put in place of what is there; with another resourceVersion in it: 409.
   StoreAnswer Replace(const ApiPath& path, nlohmann::json object);
@@ -61,17 +64,25 @@ class ObjectStore {
   // Changes after `version`, in order; nullopt where they have been forgotten.
   std::optional<std::vector<Change>> Since(int64_t version, const std::string& collection) const;
   // Forgets the history.
-  void Compact() { history_.clear(), compacted_ = version_; }
+  void Compact() { history_.clear(), pages_.clear(), compacted_ = version_; }
   int64_t version() const { return version_; }
 
  private:
+  // What a list has told so far is not in `items`.
+  struct Pages {
+    int64_t version = 0;
+    std::vector<nlohmann::json> items;
+  };
   StoreAnswer Store(const ApiPath& path, const std::string& type, nlohmann::json object);
+  StoreAnswer Page(Pages pages, size_t limit);
 
   int64_t version_ = 1000;
   int64_t compacted_ = 1000;
   std::map<std::string, nlohmann::json> objects_;                          // by path
   std::map<std::pair<std::string, std::string>, nlohmann::json> applied_;  // by path and manager
   std::vector<Change> history_;
+  std::map<std::string, Pages> pages_;  // by the word for them
+  int tokens_ = 0;
 };
 
 }  // namespace vfio_agent

@@ -46,6 +46,7 @@ struct FakeApiServer::State {
   void Send(Client& client, const std::string& text);
   void EndWatch(Client& client);
   StoreAnswer Do(const HttpCall& call, const ApiPath& path);
+  StoreAnswer DoList(const ApiPath& path, const std::map<std::string, std::string>& query);
   StoreAnswer Judge(const HttpCall& call, const ApiPath& path);
   ApiFault TakeFault(const HttpCall& call, bool watch);
   absl::Time NextDeadline() const;

@@ -97,6 +97,26 @@ TEST_CASE("lists are selected by fields") {
   CHECK(store.List(nodes, "metadata.name=m,spec.nodeName=y").body["items"].empty());
 }
 
+TEST_CASE("a list is told in pages of one moment, and not any more when that is forgotten") {
+  ObjectStore store = WithNode();
+  for (const char* name : {"a", "b", "m", "x"}) {
+    store.Create(*ParseApiPath(std::string("/api/v1/nodes/") + name), {{"spec", {{"a", "b"}}}});
+  }
+  const ApiPath nodes = *ParseApiPath("/api/v1/nodes");
+  const Json first = store.List(nodes, "spec.a=b", 2).body;
+  CHECK(first["items"].size() == 2);
+  CHECK(first["items"][1]["metadata"]["name"] == "b");
+  CHECK(first["metadata"]["remainingItemCount"] == 2);
+  const std::string token = first["metadata"]["continue"];
+  store.Delete(*ParseApiPath("/api/v1/nodes/x"));
+  const Json second = store.ListOn(token, 2).body;
+  CHECK(second["items"][1]["metadata"]["name"] == "x");
+  CHECK(second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]);
+  CHECK_FALSE(second["metadata"].contains("continue"));
+  store.Compact();
+  CHECK(store.ListOn(token, 2).code == 410);
+}
+
 TEST_CASE("an event that breaks the API server's rules is not taken") {
   const ApiPath events = *ParseApiPath("/apis/events.k8s.io/v1/namespaces/default/events");
   const Json good = {{"metadata", {{"name", "e"}, {"namespace", "default"}}},

@@ -22,6 +22,16 @@ std::string ListText(const std::string& version) {
                          NodeText("5", {}));
 }
 
+// One object of a list that goes on at `next`, if anywhere.
+std::string PageText(const std::string& version, const std::string& next) {
+  return absl::StrFormat(R"({"metadata":{"resourceVersion":"%s","continue":"%s"},"items":[%s]})",
+                         version, next, NodeText("5", {}));
+}
+
+ObjectWatch PagedWatch() {
+  return ObjectWatch({.first = kFirst, .longest = kLongest, .seed = 7}, 2);
+}
+
 std::string Line(const std::string& type, const std::string& version) {
   return absl::StrFormat(R"({"type":"%s","object":%s})", type, NodeText(version, {}));
 }
@@ -83,6 +93,67 @@ TEST_CASE("a list without items is an empty one, and one without a version is no
     CHECK(absl::IsDataLoss(broken.status()));
     CheckPaused(broken, kStart, kFirst);
   }
+}
+
+TEST_CASE("a long list is asked for page by page, told as one, and watched from its moment") {
+  ObjectWatch watch = PagedWatch();
+  CHECK(watch.ListQuery("a=b") == "a=b&limit=2");
+  CHECK(watch.ListQuery("") == "limit=2");
+  watch.OnSent(kStart);
+  watch.OnList(Success(PageText("10", "x&limit=9/+")), kStart);
+  CHECK(watch.wants() == Wants::kList);
+  CHECK(watch.due() == kStart);
+  CHECK(watch.ListQuery("a=b") == "a=b&limit=2&continue=x%26limit%3D9%2F%2B");
+  CHECK(watch.TakeNews().empty());
+  CHECK_FALSE(watch.status().ok());
+  watch.OnList(Success(PageText("11", "y")), kStart);
+  CHECK(watch.ListQuery("") == "limit=2&continue=y");
+  watch.OnList(Success(PageText("12", "")), kStart);
+  CHECK(watch.wants() == Wants::kWatch);
+  CHECK(watch.version() == "10");
+  CHECK(watch.status().ok());
+  const std::vector<WatchNews> news = watch.TakeNews();
+  REQUIRE(news.size() == 1);
+  CHECK(news[0].objects.size() == 3);
+}
+
+TEST_CASE("a list whose rest has expired, or failed, begins anew after a pause") {
+  const int code = GENERATE(410, 500);
+  ObjectWatch watch = PagedWatch();
+  watch.OnList(Success(PageText("10", "x")), kStart);
+  watch.OnList(Failure(code), kStart);
+  CHECK(watch.wants() == Wants::kList);
+  CHECK(watch.ListQuery("") == "limit=2");
+  CheckPaused(watch, kStart, kFirst);
+  watch.OnList(Success(PageText("20", "")), kStart);
+  CHECK(watch.version() == "20");
+  CHECK(watch.TakeNews().at(0).objects.size() == 1);
+}
+
+TEST_CASE("a list that never ends, or is asked to go on at an endless place, is none") {
+  ObjectWatch watch = PagedWatch();
+  int pages = 0;
+  while (!absl::IsDataLoss(watch.status()) && pages < 1000) {
+    watch.OnList(Success(PageText("10", "x")), kStart);
+    ++pages;
+  }
+  CHECK(pages == 257);
+  CHECK(watch.ListQuery("") == "limit=2");
+  CheckPaused(watch, kStart, kFirst);
+  ObjectWatch heavy = PagedWatch();
+  const std::string large = std::string(size_t{3} << 20, ' ') + PageText("10", "x");
+  for (int i = 0; i < 6; ++i) heavy.OnList(Success(large), kStart);
+  CHECK(absl::IsDataLoss(heavy.status()));
+  ObjectWatch far = PagedWatch();
+  far.OnList(Success(PageText("10", std::string(5000, 'x'))), kStart);
+  CHECK(absl::IsDataLoss(far.status()));
+}
+
+TEST_CASE("who asked for a list as a whole has it as a whole") {
+  ObjectWatch watch = NewWatch();
+  CHECK(watch.ListQuery("a=b") == "a=b");
+  watch.OnList(Success(PageText("10", "x")), kStart);
+  CHECK(watch.wants() == Wants::kWatch);
 }
 
 TEST_CASE("lines of a watch are told, and a watch that ends in order goes on from the last one") {

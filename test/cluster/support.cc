@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "absl/strings/str_format.h"
 
@@ -64,6 +65,20 @@ ClusterEvent TestEvent(const std::string& name, int count) {
           .first = absl::FromUnixSeconds(1'790'000'000),
           .last = absl::FromUnixSeconds(1'790'000'000 + count),
           .name = name};
+}
+
+HttpsAnswer Ask(const std::string& url, const std::string& ca) {
+  const std::unique_ptr<Transport> transport = *Transport::Open();
+  std::optional<HttpsAnswer> answer;
+  transport->Start({.url = url, .ca = ca, .limit = absl::Seconds(5)},
+                   [&answer](HttpsAnswer said) { answer = std::move(said); });
+  while (!answer) transport->Run(absl::Seconds(1));
+  return *answer;
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 ClusterOptions::Times QuickTimes() {

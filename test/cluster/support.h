@@ -11,6 +11,7 @@
 
 #include "agent/cluster/api_answer.h"
 #include "agent/cluster/cluster.h"
+#include "agent/cluster/transport.h"
 #include "test/apiserver/fake_api_server.h"
 
 namespace vfio_agent {
@@ -40,6 +41,11 @@ std::string NodeText(const std::string& version, const std::map<std::string, std
 
 NodeCondition Ready(const std::string& status = "True", const std::string& message = "2 of 2");
 ClusterEvent TestEvent(const std::string& name, int count = 1);
+
+// The answer to one request without a Cluster.
+HttpsAnswer Ask(const std::string& url, const std::string& ca);
+
+std::string ReadFile(const std::string& path);
 
 inline constexpr char kNode[] = "gpu-1";
 inline constexpr char kNodePath[] = "/api/v1/nodes/gpu-1";

@@ -168,6 +168,30 @@ TEST_CASE("slices of other nodes and drivers are not ours", "[dra]") {
   CHECK(cluster.Slices()[0]["metadata"]["name"] == "other");
 }
 
+TEST_CASE("slices are listed in pages, and anew where the rest of a list has expired", "[dra]") {
+  Cluster1 cluster;
+  cluster.api.reset();
+  for (int i = 0; i < 25; ++i) {
+    const std::string name = absl::StrFormat("left-by-another-%02d", i);
+    cluster.server.Create(std::string(kSlices) + "/" + name,
+                          {{"metadata", {{"name", name}}},
+                           {"spec", {{"driver", "vfio-agent"}, {"nodeName", "node-1"}}}});
+  }
+  const bool fails = GENERATE(false, true);
+  if (fails) cluster.server.Add({.path = kSlices, .query = "continue=", .code = 410});
+  cluster.Start();
+  cluster.api->Want(Many(1));
+  // All that no longer hold are known, and go.
+  REQUIRE(cluster.WaitSlices(1, 1));
+  int continued = 0;
+  for (const HttpCall& call : cluster.server.Calls()) {
+    if (call.query.find("continue=") == std::string::npos) continue;
+    CHECK_THAT(call.query, Contains("spec.driver%3Dvfio-agent&limit=10&continue="));
+    ++continued;
+  }
+  CHECK(continued == (fails ? 3 : 2));
+}
+
 TEST_CASE("an API server that fails in passing is asked until it answers", "[dra]") {
   Cluster1 cluster;
   ApiFault fault{.path = kSlices, .times = 3};

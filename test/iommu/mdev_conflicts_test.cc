@@ -29,7 +29,9 @@ TEST_CASE("VGPU: beside another manager of vGPUs no instance is made, and those 
   Policy policy = Wanting({{"nvidia-222", 1}});
   Custody custody;
   custody.tenancy.emplace();
-  custody.tenancy->claims.rivals = {"ops/nvidia-vgpu-device-manager-zx4t8"};
+  custody.tenancy->claims.rivals = {GENERATE(
+      as<std::string>(), "ops/nvidia-vgpu-device-manager-zx4t8", "ops/nvidia-vfio-manager-x7k2p",
+      "harvester-system/harvester-pcidevices-controller-fgml9")};
   const auto make = [&] { return PlanFor(facts, policy, custody); };
   CHECK(Codes(make().refusals) == "foreign-manager 0000:3b:00.0");
   CHECK(States(make()) == "refused ");

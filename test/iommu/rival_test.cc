@@ -83,6 +83,64 @@ TEST_CASE("a card that another manager has to do with is not taken, and its pod 
   }
 }
 
+NodeFacts WithPhysical() {
+  PciDevice pf = Gpu(kGpu, 17);
+  pf.sriov_total_vfs = Fact<int>(4);
+  pf.vfs_autoprobe = Fact<bool>(true);
+  return Node({pf});
+}
+
+Policy MakingVfs() {
+  Policy policy = DefaultPolicy();
+  policy.resources[0].name = "nvidia.com/vf";
+  policy.resources[0].sriov = Sriov{.vfs = 2};
+  return policy;
+}
+
+TEST_CASE("no virtual functions are made of a card that another manager has to do with",
+          "[iommu]") {
+  const NodeFacts facts = WithPhysical();
+  Policy policy = MakingVfs();
+  const std::string pod =
+      GENERATE(as<std::string>(), kVfioManager, "ns/pcidevices-controller-fgml9");
+  CAPTURE(pod);
+  const Custody custody = WithRivals({pod});
+  const auto make = [&] { return MakePlan(facts, policy, TestNames(), custody); };
+  CHECK(Codes(make().refusals) == "foreign-manager 0000:3b:00.0");
+  CHECK(GroupOf(make(), 17).verdict == Verdict::kRefused);
+  CHECK(GroupOf(make(), 17).actions.empty());
+  CHECK_THAT(make().refusals[0].text, Catch::Contains("(pod " + pod + ")"));
+  SECTION("unless an operator overrules it") {
+    policy.guard_override = {At(kGpu)};
+    CHECK(make().refusals.empty());
+    CHECK(GroupOf(make(), 17).actions.size() == 2);
+    CHECK_THAT(make().warnings[0].text, Catch::Contains("overruled by guard.override"));
+  }
+}
+
+TEST_CASE("virtual functions that are there stay served beside another manager, with a warning",
+          "[iommu]") {
+  PciDevice pf = WithPhysical().devices[0];
+  pf.virtfns = {At("0000:3b:00.4"), At("0000:3b:00.5")};
+  const NodeFacts facts = Node(
+      {pf, Vf("0000:3b:00.4", 18, kGpu, "vfio-pci"), Vf("0000:3b:00.5", 19, kGpu, "vfio-pci")});
+  const Plan plan = MakePlan(facts, MakingVfs(), TestNames(), WithRivals({kVfioManager}));
+  CHECK(plan.refusals.empty());
+  CHECK(GroupOf(plan, 18).verdict == Verdict::kBound);
+  CHECK(Codes(plan.warnings) == "foreign-manager 0000:3b:00.4\nforeign-manager 0000:3b:00.5");
+}
+
+TEST_CASE("a manager of vGPUs, or one that may leave the card alone, hinders no virtual functions",
+          "[iommu]") {
+  const bool warns = GENERATE(false, true);
+  const Custody custody = WithRivals({warns ? "dra/nvidia-dra-driver-gpu-kubelet-plugin-q2w5b"
+                                            : "ops/nvidia-vgpu-device-manager-zx4t8"});
+  const Plan plan = MakePlan(WithPhysical(), MakingVfs(), TestNames(), custody);
+  CHECK(plan.refusals.empty());
+  CHECK(GroupOf(plan, 17).actions.size() == 2);
+  CHECK(Codes(plan.warnings) == (warns ? "foreign-manager 0000:3b:00.0" : ""));
+}
+
 TEST_CASE("a manager of another vendor's devices hinders nothing", "[iommu]") {
   const NodeFacts facts = Node({Gpu(kGpu, 17)});
   const Custody custody = WithRivals({"rbln/rbln-vfio-manager-2jx9f"});
