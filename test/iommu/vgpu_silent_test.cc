@@ -49,7 +49,7 @@ TEST_CASE("VGPU: what this agent has given is listed also where nothing was ever
   CHECK(plan.warnings.empty());
 }
 
-TEST_CASE("VGPU: a type is not called unknown where a card does not tell its types", "[vgpu]") {
+TEST_CASE("VGPU: no type is called unknown where a card that hangs may have it", "[vgpu]") {
   NodeFacts facts = OneCard();
   Hang(facts);
   Fill(facts);
