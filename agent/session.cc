@@ -116,6 +116,21 @@ Parts Session::PartsGiven(const Wish& wish, std::vector<std::string>& notes) con
   return {};
 }
 
+absl::StatusOr<NodeFacts> Session::ReadNode() {
+  bool asked = false;
+  const auto ask = [&](const std::vector<DriverFile>& files) {
+    asked = true;
+    return drivers_.Read(tree_.root(), files);
+  };
+  ASSIGN_OR_RETURN(NodeFacts facts, TakeNodeFacts(tree_, reader_, modules_, ask));
+  if (!asked) drivers_.Read(tree_.root(), {});  // nothing is missing, whatever it was before
+  KeepMdevs(told_mdevs_, facts.mdev);
+  KeepVgpus(told_vgpus_, facts.vgpu);
+  told_mdevs_.parents = facts.mdev.parents;
+  told_vgpus_.functions = facts.vgpu.functions;
+  return facts;
+}
+
 absl::StatusOr<Picture> Session::TakeFacts(std::vector<std::string>& notes, Wish& wish) {
   Picture picture;
   picture.custody.underway = std::move(wish.underway);
@@ -125,7 +140,7 @@ absl::StatusOr<Picture> Session::TakeFacts(std::vector<std::string>& notes, Wish
   absl::StatusOr<Records> records = OpenJournal().Read(picture.unreadable);
   if (records.ok()) picture.custody.records = *std::move(records);
   if (!records.ok()) notes.push_back("the journal cannot be read: " + Message(records.status()));
-  ASSIGN_OR_RETURN(picture.facts, TakeNodeFacts(tree_, reader_, modules_));
+  ASSIGN_OR_RETURN(picture.facts, ReadNode());
   LookUpNames(picture.facts, notes);
   picture.names = names_;
   NoteBound(picture.facts, seen_bound_);
@@ -154,13 +169,14 @@ void Session::PlanBy(const Policy& policy, const Wish& wish, Picture& picture) {
         inquirer_.Ask(tree_, picture.facts, question, picture.custody, settings_);
     // What it does not list yet is held as well.
     if (wish.kubelet_young) AddClaims(tenancy_->claims, picture.custody.inquiry->claims);
-    picture.answered = inquirer_.answered();
+    picture.answered = picture.answered && inquirer_.answered();
   }
   picture.plan = plan();
 }
 
 absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes, Wish wish) {
   ASSIGN_OR_RETURN(Picture picture, TakeFacts(notes, wish));
+  picture.answered = drivers_.answered();
   PlanBy(config_.policy, wish, picture);
   return picture;
 }
@@ -168,7 +184,7 @@ absl::StatusOr<Picture> Session::Take(std::vector<std::string>& notes, Wish wish
 absl::StatusOr<Picture> Session::Look() {
   Picture picture;
   std::vector<std::string> notes;  // a name more or less makes no difference here
-  ASSIGN_OR_RETURN(picture.facts, TakeNodeFacts(tree_, reader_, modules_));
+  ASSIGN_OR_RETURN(picture.facts, ReadNode());
   LookUpNames(picture.facts, notes);
   picture.names = names_;
   picture.plan = MakePlan(picture.facts, config_.policy, names_);

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "agent/config/config.h"
 #include "agent/config/settings.h"
+#include "agent/work/driver_reader.h"
 #include "agent/work/inquiry.h"
 #include "agent/work/journal.h"
 #include "iommu/plan.h"
@@ -145,8 +146,13 @@ class Session {
   std::vector<Grant> remembered_;
   std::optional<Parts> remembered_parts_;
   Inquirer inquirer_;
+  DriverReader drivers_;
+  // As drivers told last.
+  MdevFacts told_mdevs_;
+  VgpuFacts told_vgpus_;
 
   void UseLastMode();
+  absl::StatusOr<NodeFacts> ReadNode();
   absl::StatusOr<Picture> TakeFacts(std::vector<std::string>& notes, Wish& wish);
   void PlanBy(const Policy& policy, const Wish& wish, Picture& picture);
   void AddOthersAtWork(Picture& picture) const;

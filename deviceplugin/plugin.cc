@@ -242,8 +242,8 @@ absl::Status Plugin::Serve() {
   };
   ASSIGN_OR_RETURN(server_, PluginServer::Start(path,
                                                 std::make_unique<DevicePluginService>(
-                                                    published_, *context_.tree, *context_.ledger,
-                                                    std::move(observer)),
+                                                    published_, *context_.tree, context_.ask,
+                                                    *context_.ledger, std::move(observer)),
                                                 ServerExtras(path)));
   return absl::OkStatus();
 }

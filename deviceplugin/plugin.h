@@ -14,6 +14,7 @@
 #include "deviceplugin/register_call.h"
 #include "deviceplugin/registration.h"
 #include "deviceplugin/server.h"
+#include "sysfs/driver_files.h"
 
 namespace vfio_agent {
 
@@ -24,6 +25,7 @@ struct PluginContext {
   std::string kubelet_dir;  // the kubelet's device-plugin directory
   const Tree* tree = nullptr;
   Ledger* ledger = nullptr;
+  AskDrivers ask;
   std::shared_ptr<Inbox> inbox;  // shared with calls that may end later than we do
   uint32_t tag = 0;              // of this process, for socket names
   int incarnations = 0;          // servers started so far, of all resources

@@ -59,6 +59,7 @@ Plugins::Plugins(Options options, std::function<void()> wake)
   }
   context_->tree = options.tree;
   context_->ledger = options.ledger;
+  context_->ask = std::move(options.ask);
   context_->inbox = std::make_shared<Inbox>(std::move(wake));
   context_->tag = std::random_device()();
   random_.seed(context_->tag);

@@ -15,6 +15,7 @@
 #include "deviceplugin/offer.h"
 #include "deviceplugin/plugin_event.h"
 #include "deviceplugin/quiet_grpc.h"
+#include "sysfs/driver_files.h"
 
 namespace vfio_agent {
 
@@ -39,6 +40,7 @@ class Plugins {
     std::string registry_dir;
     const Tree* tree = nullptr;
     Ledger* ledger = nullptr;
+    AskDrivers ask = {};  // as VerifyUnit() has it; called from the servers' threads
   };
 
   // `wake` is called from any thread, until Shutdown() has returned: the loop is to call Step()

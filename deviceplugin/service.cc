@@ -32,11 +32,12 @@ std::vector<std::string> ToVector(const Repeated& ids) {
 // offer, since together they are worth more, are kept in `own`.
 absl::StatusOr<std::vector<const OfferedUnit*>> FindVerified(const IndexedOffer& offer,
                                                              const Tree& tree,
+                                                             const AskDrivers& ask,
                                                              const std::vector<std::string>& ids,
                                                              std::deque<OfferedUnit>& own) {
   ASSIGN_OR_RETURN(std::vector<const OfferedUnit*> units, FindUnits(offer, ids));
   for (const OfferedUnit* unit : units) {
-    const absl::Status status = VerifyUnit(tree, *unit);
+    const absl::Status status = VerifyUnit(tree, *unit, ask);
     if (!status.ok()) return Annotate(status, offer.offer().resource);
   }
   const absl::Status status = AddEgmNodes(tree, offer.offer(), units, own);
@@ -57,8 +58,8 @@ absl::Status CheckNewest(const IndexedOffer& newest, const Containers& container
   return absl::OkStatus();
 }
 
-absl::Status AllocateAll(const Published& published, const Tree& tree, Ledger& ledger,
-                         const v1beta1::AllocateRequest& request,
+absl::Status AllocateAll(const Published& published, const Tree& tree, const AskDrivers& ask,
+                         Ledger& ledger, const v1beta1::AllocateRequest& request,
                          v1beta1::AllocateResponse& response) {
   const std::shared_ptr<const IndexedOffer> held = published.Get();
   const IndexedOffer& offer = *held;
@@ -66,7 +67,7 @@ absl::Status AllocateAll(const Published& published, const Tree& tree, Ledger& l
   std::deque<OfferedUnit> own;
   for (const v1beta1::ContainerAllocateRequest& container : request.container_requests()) {
     ASSIGN_OR_RETURN(containers.emplace_back(),
-                     FindVerified(offer, tree, ToVector(container.devices_ids()), own));
+                     FindVerified(offer, tree, ask, ToVector(container.devices_ids()), own));
     RETURN_IF_ERROR(CheckPartition(offer.offer(), containers.back()));
   }
   const std::string& resource = offer.offer().resource;
@@ -85,10 +86,10 @@ absl::Status AllocateAll(const Published& published, const Tree& tree, Ledger& l
 }
 
 // Before a container starts: with the very answer that the kubelet has kept of its units.
-absl::Status CheckStart(const IndexedOffer& offer, const Tree& tree, Ledger& ledger,
-                        const std::vector<std::string>& ids) {
+absl::Status CheckStart(const IndexedOffer& offer, const Tree& tree, const AskDrivers& ask,
+                        Ledger& ledger, const std::vector<std::string>& ids) {
   std::deque<OfferedUnit> own;
-  ASSIGN_OR_RETURN(const auto units, FindVerified(offer, tree, ids, own));
+  ASSIGN_OR_RETURN(const auto units, FindVerified(offer, tree, ask, ids, own));
   const std::string& resource = offer.offer().resource;
   for (const OfferedUnit* unit : units) {
     RETURN_IF_ERROR(Annotate(ledger.CheckUnchanged(*unit), resource));
@@ -136,10 +137,11 @@ class DevicePluginService::Streams {
   std::vector<std::weak_ptr<WatchStream>> streams_ ABSL_GUARDED_BY(mutex_);
 };
 
-DevicePluginService::DevicePluginService(Published& published, const Tree& tree, Ledger& ledger,
-                                         Observer observer)
+DevicePluginService::DevicePluginService(Published& published, const Tree& tree, AskDrivers ask,
+                                         Ledger& ledger, Observer observer)
     : published_(published),
       tree_(tree),
+      ask_(std::move(ask)),
       ledger_(ledger),
       observer_(std::move(observer)),
       streams_(std::make_unique<Streams>()) {}
@@ -194,7 +196,7 @@ grpc::Status DevicePluginService::GetPreferredAllocation(
 grpc::Status DevicePluginService::Allocate(const v1beta1::AllocateRequest& request,
                                            v1beta1::AllocateResponse& response) {
   const absl::Time start = absl::Now();
-  const absl::Status status = AllocateAll(published_, tree_, ledger_, request, response);
+  const absl::Status status = AllocateAll(published_, tree_, ask_, ledger_, request, response);
   ServiceEvent event{
       .kind = status.ok() ? ServiceEvent::Kind::kAllocated : ServiceEvent::Kind::kAllocateRefused,
       .text = Message(status),
@@ -210,7 +212,7 @@ grpc::Status DevicePluginService::Allocate(const v1beta1::AllocateRequest& reque
 grpc::Status DevicePluginService::PreStartContainer(
     const v1beta1::PreStartContainerRequest& request) {
   std::vector<std::string> ids = ToVector(request.devices_ids());
-  const absl::Status status = CheckStart(*published_.Get(), tree_, ledger_, ids);
+  const absl::Status status = CheckStart(*published_.Get(), tree_, ask_, ledger_, ids);
   if (!status.ok()) {
     observer_({.kind = ServiceEvent::Kind::kPreStartRefused,
                .ids = std::move(ids),

@@ -10,6 +10,7 @@
 #include "deviceplugin/completion.h"
 #include "deviceplugin/published.h"
 #include "proto/deviceplugin_v1beta1.grpc.pb.h"
+#include "sysfs/driver_files.h"
 
 namespace vfio_agent {
 
@@ -27,8 +28,8 @@ struct ServiceEvent {
 
 // Thin by rule: each method takes the newest offer, calls a pure function and turns its Status
 // into gRPC's. Methods run on the server's thread, one after the other. Only VerifyUnit() touches
-// the kernel, and it never waits for a device: while Allocate runs, the kubelet admits no other pod
-// of the whole node.
+// the kernel, and it never waits for a device, nor longer for a driver than `ask` does: while
+// Allocate runs, the kubelet admits no other pod of the whole node.
 //
 // gRPC's asynchronous API and not its callbacks: those are served by threads that look up several
 // times a second, for as long as the process lives.
@@ -38,7 +39,8 @@ class DevicePluginService {
 
   // `published`, `tree` and `ledger` outlive the server; `observer` is quick and is called on the
   // server's thread.
-  DevicePluginService(Published& published, const Tree& tree, Ledger& ledger, Observer observer);
+  DevicePluginService(Published& published, const Tree& tree, AskDrivers ask, Ledger& ledger,
+                      Observer observer);
   ~DevicePluginService();
 
   DevicePluginService(const DevicePluginService&) = delete;
@@ -71,6 +73,7 @@ class DevicePluginService {
 
   Published& published_;
   const Tree& tree_;
+  const AskDrivers ask_;
   Ledger& ledger_;
   Observer observer_;
   std::unique_ptr<Streams> streams_;

@@ -98,7 +98,7 @@ absl::Status VerifyMdev(const Tree& tree, const OfferedUnit& unit) {
 }
 
 // The type may have been changed since: a guest would get another share of the card, or none.
-absl::Status VerifyVgpu(const Tree& tree, const OfferedUnit& unit) {
+absl::Status VerifyVgpu(const Tree& tree, const OfferedUnit& unit, const AskDrivers& ask) {
   const auto address = PciAddress::Parse(unit.id);
   if (!address.ok()) return address.status();
   const auto device = TreeDir::Open(tree, DeviceDir(*address));
@@ -111,8 +111,14 @@ absl::Status VerifyVgpu(const Tree& tree, const OfferedUnit& unit) {
   if (!device->ReadLinkName("driver").ok()) {
     return Changed(unit, Code::kDriverChanged, "it is bound to no driver");
   }
-  const auto type = tree.ReadText(CurrentVgpuPath(*address));
+  const std::string path = CurrentVgpuPath(*address);
+  const auto type = TextOf(ask({{.device = *address, .card = *address, .path = path}}), path);
   if (type.ok() && *type == unit.vgpu_type) return absl::OkStatus();
+  if (const std::string file = SilentFile(path, type.status()); !file.empty()) {
+    return Changed(
+        unit, Code::kUnbindStuck,
+        absl::StrFormat("its driver does not answer: reading /%s does not return", file));
+  }
   return Changed(unit, Code::kDriverChanged,
                  absl::StrFormat("its vGPU type is %s now, was %s", type.ok() ? *type : "unknown",
                                  unit.vgpu_type));
@@ -130,13 +136,13 @@ absl::Status VerifyNodes(const Tree& tree, const OfferedUnit& unit) {
 
 }  // namespace
 
-absl::Status VerifyUnit(const Tree& tree, const OfferedUnit& unit) {
+absl::Status VerifyUnit(const Tree& tree, const OfferedUnit& unit, const AskDrivers& ask) {
   if (!unit.mdev_type.empty()) {
     RETURN_IF_ERROR(VerifyMdev(tree, unit));
     return VerifyNodes(tree, unit);
   }
   if (!unit.vgpu_type.empty()) {
-    RETURN_IF_ERROR(VerifyVgpu(tree, unit));
+    RETURN_IF_ERROR(VerifyVgpu(tree, unit, ask ? ask : AskInTurn(tree)));
     return VerifyNodes(tree, unit);
   }
   for (const std::string& address : unit.addresses) {

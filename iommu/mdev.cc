@@ -7,30 +7,14 @@
 
 #include "absl/strings/str_format.h"
 #include "iommu/condition.h"
+#include "iommu/job_key.h"
+#include "iommu/mdev_slots.h"
 #include "iommu/naming.h"
+#include "iommu/silence.h"
 #include "iommu/spread.h"
 
 namespace vfio_agent {
 namespace {
-
-// A parent of one entry, and what is planned for it.
-struct Slot {
-  const MdevParent* parent = nullptr;
-  const PciDevice* device = nullptr;
-  std::vector<std::string> uuids;  // instances that are there or planned, whoever made them
-  std::vector<Action> actions;
-  std::set<std::string> types;  // ids of those that the entry has named so far
-};
-
-// One type on one parent.
-struct Place {
-  Slot* slot = nullptr;
-  const MdevType* type = nullptr;
-  int have = 0;
-  int room = 0;
-  PciAddress Address() const { return slot->parent->address; }
-  std::optional<int> Node() const { return slot->device->numa_node; }
-};
 
 class MdevPlanner {
  public:
@@ -50,58 +34,29 @@ class MdevPlanner {
 
  private:
   void RunRule(const MdevRule& rule) {
-    std::vector<Slot> slots = SlotsOf(rule);
+    std::vector<MdevSlot> slots = MdevSlotsOf(context_, rule);
     if (slots.empty()) return RefuseWithoutParent(rule);
+    const bool all_tell = std::ranges::none_of(slots, &MdevSlot::IsSilent);
     for (const MdevCount& wanted : rule.types) {
-      std::vector<Place> places = PlacesOf(wanted.type, slots);
-      if (places.empty()) RefuseType(wanted, slots);
-      std::erase_if(places, [&](const Place& place) { return !NameResource(rule, place); });
+      std::vector<MdevPlace> places = MdevPlacesOf(context_, wanted.type, slots);
+      if (places.empty() && all_tell) RefuseType(wanted, slots);
+      std::erase_if(places, [&](const MdevPlace& place) { return !NameResource(rule, place); });
       if (places.empty()) continue;
-      for (const Place& place : places) OfferInstances(rule, place);
-      Deal(rule, wanted, places);
+      for (const MdevPlace& place : places) OfferInstances(rule, place);
+      // How many there are of all is not known where one does not tell its types.
+      if (all_tell || rule.spread == MdevSpread::kEach) Deal(rule, wanted, places);
     }
-    for (Slot& slot : slots) Conclude(slot);
+    for (MdevSlot& slot : slots) Conclude(slot);
   }
 
-  std::vector<Slot> SlotsOf(const MdevRule& rule) const {
-    std::vector<Slot> slots;
-    for (const MdevParent& parent : context_.facts.mdev.parents) {
-      const PciDevice* const device = FindDevice(context_.facts, parent.address);
-      if (device == nullptr || FindMdevRule(context_.policy, *device) != &rule) continue;
-      Slot slot{.parent = &parent, .device = device};
-      for (const MdevInstance& mdev : context_.facts.mdev.instances) {
-        if (mdev.parent == parent.address) slot.uuids.push_back(mdev.uuid);
-      }
-      slots.push_back(std::move(slot));
-    }
-    return slots;
-  }
-
-  std::vector<Place> PlacesOf(const std::string& wanted, std::vector<Slot>& slots) const {
-    std::vector<Place> places;
-    for (Slot& slot : slots) {
-      const MdevType* const type = FindMdevType(*slot.parent, wanted);
-      if (type == nullptr) continue;
-      const auto have =
-          std::ranges::count_if(context_.facts.mdev.instances, [&](const MdevInstance& mdev) {
-            return mdev.parent == slot.parent->address && mdev.type == type->id;
-          });
-      places.push_back({.slot = &slot,
-                        .type = type,
-                        .have = static_cast<int>(have),
-                        .room = slot.device->group ? type->available.value_or(0) : 0});
-    }
-    return places;
-  }
-
-  void Deal(const MdevRule& rule, const MdevCount& wanted, std::vector<Place>& places) {
+  void Deal(const MdevRule& rule, const MdevCount& wanted, std::vector<MdevPlace>& places) {
     DealOut(
-        rule.spread, wanted.count, places, [&](Place& place) { Create(rule, place); },
-        [this](const Place& place, int missing) { WarnOfShortage(place, missing); });
+        rule.spread, wanted.count, places, [&](MdevPlace& place) { Create(rule, place); },
+        [this](const MdevPlace& place, int missing) { WarnOfShortage(place, missing); });
   }
 
-  void Create(const MdevRule& rule, Place& place) {
-    Slot& slot = *place.slot;
+  void Create(const MdevRule& rule, MdevPlace& place) {
+    MdevSlot& slot = *place.slot;
     const std::string uuid = FreeMdevUuid(slot.parent->address, place.type->id, slot.uuids);
     slot.uuids.push_back(uuid);
     slot.actions.push_back(CreateMdev{slot.parent->address, place.type->id, uuid});
@@ -110,7 +65,7 @@ class MdevPlanner {
     Add(rule, place, {.id = uuid, .state = UnitState::kToBind, .reason = "waits to be created"});
   }
 
-  void OfferInstances(const MdevRule& rule, const Place& place) {
+  void OfferInstances(const MdevRule& rule, const MdevPlace& place) {
     for (const MdevInstance& mdev : context_.facts.mdev.instances) {
       if (mdev.parent != place.slot->parent->address || mdev.type != place.type->id) continue;
       Unit unit{.id = mdev.uuid, .group = mdev.group, .pods = tenants_.PodsOf(mdev.uuid)};
@@ -119,17 +74,21 @@ class MdevPlanner {
                           context_.facts, context_.policy);
       unit.state = condition.state;
       unit.reason = condition.reason;
+      if (place.slot->IsSilent() && unit.state == UnitState::kReady) {
+        unit.state = UnitState::kUnhealthy;
+        unit.reason = ReasonOf(WhySilent(*place.slot->device, place.slot->parent->silent));
+      }
       Add(rule, place, std::move(unit));
     }
   }
 
-  void Add(const MdevRule& rule, const Place& place, Unit unit) {
+  void Add(const MdevRule& rule, const MdevPlace& place, Unit unit) {
     unit.primary = place.slot->parent->address;
     unit.numa_node = place.slot->device->numa_node;
     unit.mdev_type = place.type->id;
     unit.type_name = MdevTypeName(*place.type);
     const std::string name = MdevResourceName(rule, *place.type);
-    if (GroupPlan* const group = GroupOf(*place.slot);
+    if (GroupPlan* const group = GroupOf(*place.slot->device);
         group != nullptr && group->resource.empty()) {
       group->resource = name;
     }
@@ -137,7 +96,7 @@ class MdevPlanner {
   }
 
   // False where it could not be told from another.
-  bool NameResource(const MdevRule& rule, const Place& place) {
+  bool NameResource(const MdevRule& rule, const MdevPlace& place) {
     const std::string name = MdevResourceName(rule, *place.type);
     if (const absl::Status status = CheckResourceName(name); !status.ok()) {
       Refuse(place.slot->device, Code::kNameInvalid, std::string(status.message()));
@@ -168,20 +127,16 @@ class MdevPlanner {
     return false;
   }
 
-  GroupPlan* GroupOf(const Slot& slot) {
+  GroupPlan* GroupOf(const PciDevice& device) {
     for (GroupPlan& group : plan_.groups) {
-      if (slot.device->group && group.group == slot.device->group) return &group;
+      const bool lone = !group.group && group.members.front().address == device.address;
+      if (device.group ? group.group == device.group : lone) return &group;
     }
     return nullptr;
   }
 
-  void Conclude(Slot& slot) {
-    GroupPlan* const group = GroupOf(slot);
-    if (group == nullptr) {
-      return Refuse(slot.device, Code::kNoIommuGroup,
-                    absl::StrFormat("%s has no IOMMU group: no mediated device is made on it",
-                                    Spell(*slot.device)));
-    }
+  void Conclude(MdevSlot& slot) {
+    GroupPlan* const group = GroupOf(*slot.device);
     if (group->refusals.empty() && group->verdict != Verdict::kUnselected && !group->makes_mdevs) {
       Refuse(slot.device, Code::kForeignMember,
              absl::StrFormat("%s is in group %d, which resources[] gives away whole",
@@ -195,14 +150,25 @@ class MdevPlanner {
       member.action = MemberAction::kKeep;
     }
     MeetRivals(slot);
-    if (!group->refusals.empty()) return HoldBack(slot, group->refusals.front());
-    group->makes_mdevs = true;
+    if (slot.IsSilent()) Refuse(slot.device, WhySilent(*slot.device, slot.parent->silent));
+    group->makes_mdevs = group->refusals.empty();
+    if (group->makes_mdevs && !JobKey(*group)) RefuseWide(*slot.device);
+    if (!group->refusals.empty()) {
+      group->actions.clear();
+      return HoldBack(slot, group->refusals.front());
+    }
     std::ranges::move(slot.actions, std::back_inserter(group->actions));
     group->verdict = group->actions.empty() ? Verdict::kBound : Verdict::kBind;
   }
 
+  void RefuseWide(const PciDevice& device) {
+    Refuse(
+        &device, Code::kAddressTooWide,
+        absl::StrFormat("%s has no IOMMU group and a domain of more than 15 bits", Spell(device)));
+  }
+
   // Those that are there stay, and are served.
-  void MeetRivals(const Slot& slot) {
+  void MeetRivals(const MdevSlot& slot) {
     VgpuRivals rivals = RivalsOf(context_, *slot.device, slot.uuids.size() > slot.actions.size());
     for (Refusal& warning : rivals.warnings) Warn(slot, std::move(warning));
     if (!rivals.hinders || slot.actions.empty()) return;
@@ -210,36 +176,27 @@ class MdevPlanner {
   }
 
   // What is refused has no steps.
-  void HoldBack(const Slot& slot, const Refusal& why) {
+  void HoldBack(const MdevSlot& slot, const Refusal& why) {
     for (auto& entry : resources_) {
       for (Unit& unit : entry.second.units) {
         if (unit.primary != slot.parent->address || unit.state != UnitState::kToBind) continue;
         unit.state = UnitState::kRefused;
-        unit.reason = absl::StrFormat("%s: %s", CodeName(why.code), why.text);
+        unit.reason = ReasonOf(why);
       }
     }
   }
 
-  void WarnOfShortage(const Place& place, int missing) {
-    Refusal warning{
-        .code = Code::kProbeRefused,
-        .group = place.slot->device->group,
-        .address = place.slot->parent->address,
-        .text = absl::StrFormat("%d more of type %s (%s) are wanted than the kernel has room for",
-                                missing, MdevTypeName(*place.type), place.type->id),
-        .remedy =
-            "lower the count in mdev[].types, or remove instances of other types: see "
-            "available_instances below mdev_supported_types"};
-    Warn(*place.slot, std::move(warning));
+  void WarnOfShortage(const MdevPlace& place, int missing) {
+    if (!place.slot->IsSilent()) Warn(*place.slot, MdevShortageOf(place, missing));
   }
 
-  void Warn(const Slot& slot, Refusal warning) {
-    if (GroupPlan* const group = GroupOf(slot)) group->warnings.push_back(warning);
+  void Warn(const MdevSlot& slot, Refusal warning) {
+    if (GroupPlan* const group = GroupOf(*slot.device)) group->warnings.push_back(warning);
     plan_.warnings.push_back(std::move(warning));
   }
 
-  void RefuseType(const MdevCount& wanted, const std::vector<Slot>& slots) {
-    for (const Slot& slot : slots) {
+  void RefuseType(const MdevCount& wanted, const std::vector<MdevSlot>& slots) {
+    for (const MdevSlot& slot : slots) {
       Refuse(slot.device, Code::kVfioDriverMissing,
              absl::StrFormat("no parent has the type '%s'; %s has: %s", wanted.type,
                              slot.parent->address.ToString(), TypeNames(*slot.parent)),
@@ -260,15 +217,16 @@ class MdevPlanner {
   }
 
   void Refuse(const PciDevice* device, Code code, std::string text, std::string remedy = "") {
-    Refusal refusal{.code = code,
-                    .group = device->group,
-                    .address = device->address,
-                    .text = std::move(text),
-                    .remedy = remedy.empty() ? RemedyFor(code, device) : std::move(remedy)};
-    for (GroupPlan& group : plan_.groups) {
-      if (!device->group || group.group != device->group) continue;
-      group.refusals.push_back(refusal);
-      if (group.verdict == Verdict::kUnselected) group.verdict = Verdict::kRefused;
+    Refuse(device, {.code = code, .text = std::move(text), .remedy = std::move(remedy)});
+  }
+
+  void Refuse(const PciDevice* device, Refusal refusal) {
+    refusal.group = device->group;
+    refusal.address = device->address;
+    if (refusal.remedy.empty()) refusal.remedy = RemedyFor(refusal.code, device);
+    if (GroupPlan* const group = GroupOf(*device)) {
+      group->refusals.push_back(refusal);
+      if (group->verdict == Verdict::kUnselected) group->verdict = Verdict::kRefused;
     }
     plan_.refusals.push_back(std::move(refusal));
   }
@@ -280,9 +238,23 @@ class MdevPlanner {
   std::map<std::string, std::pair<std::string, std::string>> types_;  // by variable: type, name
 };
 
+// A parent needs no group: its instances have groups of their own.
+void AddLoneParents(const NodeFacts& facts, Plan& plan) {
+  for (const MdevParent& parent : facts.mdev.parents) {
+    const PciDevice* const device = FindDevice(facts, parent.address);
+    if (device == nullptr || device->group) continue;
+    plan.groups.push_back({.members = {{.address = device->address,
+                                        .vendor = device->vendor,
+                                        .device = device->device,
+                                        .class_code = device->class_code,
+                                        .driver = device->driver}}});
+  }
+}
+
 }  // namespace
 
 void PlanMdevs(const Context& context, Plan& plan) {
+  AddLoneParents(context.facts, plan);
   if (!context.policy.mdev.empty()) MdevPlanner(context, plan).Run();
 }
 

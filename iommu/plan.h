@@ -44,7 +44,8 @@ struct Member {
 };
 
 struct GroupPlan {
-  std::optional<int> group;  // nullopt: a selected device without a group
+  // nullopt: a selected device without a group, or a parent of mediated devices without one.
+  std::optional<int> group;
   Verdict verdict = Verdict::kUnselected;
   std::string resource;  // empty where unselected
   std::vector<Member> members;

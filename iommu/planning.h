@@ -106,6 +106,9 @@ void Refuse(Draft& draft, Code code, const PciDevice* member, std::string text, 
 // The name of the group's node below /dev/vfio: "26", or "noiommu-26" where nothing isolates it.
 std::string GroupNodeName(const NodeFacts& facts, int group);
 
+// "unbind-stuck: …": as a unit's reason.
+std::string ReasonOf(const Refusal& why);
+
 // "0000:01:00.0 (10de:2330, driver nvidia)": how texts name a device.
 std::string Spell(const PciDevice& device);
 

@@ -21,6 +21,10 @@ bool IsMadeHere(const Custody& custody, const PciDevice& device) {
 
 }  // namespace
 
+std::string ReasonOf(const Refusal& why) {
+  return absl::StrFormat("%s: %s", CodeName(why.code), why.text);
+}
+
 std::string IommuRemedy(const IommuFacts& iommu) {
   return iommu.is_guest ? kVirtualIommu : std::string(DefaultRemedy(Code::kIommuOff));
 }

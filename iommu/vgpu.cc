@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "iommu/mdev.h"
 #include "iommu/naming.h"
+#include "iommu/silence.h"
 #include "iommu/spread.h"
 #include "iommu/vgpu_slots.h"
 
@@ -35,6 +36,7 @@ class VgpuPlanner {
  private:
   void RunRule(const MdevRule& rule) {
     std::vector<VgpuSlot> slots = SlotsOf(rule);
+    all_tell_ = std::ranges::none_of(slots, &VgpuSlot::IsSilent);
     for (const MdevCount& wanted : rule.types) RunType(rule, wanted, slots);
     for (const VgpuSlot& slot : slots) WarnOfOthers(slot);
   }
@@ -44,6 +46,7 @@ class VgpuPlanner {
     const std::optional<int> id = FindVgpuType(names_, wanted.type);
     std::vector<VgpuPlace> places;
     if (id) places = PlacesOf(context_, *id, names_, slots);
+    if (places.empty() && !all_tell_) return;  // said by card
     if (places.empty() && id) return WarnOfNoPlace(*id, wanted.count, slots.front());
     if (places.empty()) return RefuseType(wanted, *slots.front().physical);
     std::erase_if(places, [&](const VgpuPlace& place) { return !NameResource(rule, place); });
@@ -55,6 +58,8 @@ class VgpuPlanner {
         }
       }
     }
+    // How many there are of all is not known where one does not tell.
+    if (!all_tell_ && rule.spread != MdevSpread::kEach) return;
     DealOut(
         rule.spread, wanted.count, places, [&](VgpuPlace& place) { Give(rule, place); },
         [this](const VgpuPlace& place, int missing) { WarnOfShortage(place, missing); });
@@ -71,6 +76,9 @@ class VgpuPlanner {
         Refuse(device, *why);
       } else {
         MeetRivals(slot);
+        if (const VgpuFunction* const silent = slot.Silent()) {
+          Refuse(device, WhySilent(device, silent->silent));
+        }
         slots.push_back(std::move(slot));
       }
     }
@@ -191,10 +199,6 @@ class VgpuPlanner {
     return absl::StrFormat("%s/%s", rule.domain, MdevTypeResourceName(names_.at(type)));
   }
 
-  static std::string ReasonOf(const Refusal& why) {
-    return absl::StrFormat("%s: %s", CodeName(why.code), why.text);
-  }
-
   // False where it could not be told from another.
   bool NameResource(const MdevRule& rule, const VgpuPlace& place) {
     const PciDevice& physical = *place.slot->physical;
@@ -240,7 +244,7 @@ class VgpuPlanner {
   }
 
   void WarnOfShortage(const VgpuPlace& place, int missing) {
-    Warn(*place.slot->physical, ShortageOf(place, names_, missing));
+    if (!place.slot->IsSilent()) Warn(*place.slot->physical, ShortageOf(place, names_, missing));
   }
 
   // A type whose name is known, and no card has any or lists it.
@@ -257,6 +261,7 @@ class VgpuPlanner {
     for (const VgpuFunction* function : slot.functions) {
       const auto type = VgpuTypeOf(*function, context_.custody.records);
       if (type == 0 || (type && slot.types.contains(*type))) continue;
+      if (!type && slot.IsSilent()) continue;
       Warn(*FindDevice(context_.facts, function->address), NotOffered(context_, *function, names_));
     }
   }
@@ -284,6 +289,7 @@ class VgpuPlanner {
   Plan& plan_;
   const Tenants tenants_;
   const VgpuNames names_;
+  bool all_tell_ = true;  // of the entry's cards
   std::map<std::string, Resource> resources_;
   std::map<std::string, std::pair<int, std::string>> owners_;  // by variable: type, resource
 };

@@ -22,8 +22,8 @@ bool StaysWithDriver(const Policy& policy, const PciDevice& device);
 // True for a virtual function that has a type, or of which that cannot be told.
 bool MayBeVgpu(const NodeFacts& facts, const PciAddress& address);
 
-// The type that a function has: 0 for none; nullopt where it cannot be read. What this agent has
-// given counts where the kernel does not say.
+// The type that a function has: 0 for none; nullopt where it cannot be read. What this agent
+// has given, or else what it had last, counts where the kernel does not say.
 std::optional<int> VgpuTypeOf(const VgpuFunction& function, const Records& records);
 
 // The names of types by id: the configuration's first, for they are there to stay the same, then

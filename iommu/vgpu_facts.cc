@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "iommu/mdev.h"
+#include "iommu/silence.h"
 #include "iommu/vgpu.h"
 
 namespace vfio_agent {
@@ -39,7 +40,7 @@ bool MayBeVgpu(const NodeFacts& facts, const PciAddress& address) {
 std::optional<int> VgpuTypeOf(const VgpuFunction& function, const Records& records) {
   if (function.current.known()) return function.current.value();
   const auto record = records.find(function.address);
-  if (record == records.end() || !HasSetVgpu(record->second)) return std::nullopt;
+  if (record == records.end() || !HasSetVgpu(record->second)) return function.last;
   return record->second.vgpu_type;
 }
 
@@ -78,6 +79,9 @@ void RefuseVgpu(const Context& context, Draft& draft, size_t i) {
 Condition ConditionOfVgpu(const PciDevice& device, const VgpuFunction& function,
                           const std::string& resource, const std::vector<PodClaim>& pods,
                           const Tenants& tenants, const Context& context) {
+  if (!function.silent.empty()) {
+    return {UnitState::kUnhealthy, ReasonOf(WhySilent(device, function.silent))};
+  }
   if (function.current.unknown()) {
     return Because(UnitState::kUnhealthy, Code::kDriverChanged,
                    absl::StrFormat("the vGPU type of %s cannot be read", Spell(device)));

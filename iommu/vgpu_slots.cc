@@ -33,6 +33,7 @@ VgpuPlace PlaceOf(const Context& context, int type, VgpuSlot& slot) {
   for (const VgpuFunction* function : slot.functions) {
     if (VgpuTypeOf(*function, context.custody.records) == type) ++place.have;
     if (!function->current.is(0) || slot.given.contains(function->address)) continue;
+    if (slot.IsSilent()) continue;
     const PciDevice* const device = FindDevice(context.facts, function->address);
     if (!device->group) continue;
     const bool ours = WasOurs(context, *function, type);
@@ -81,6 +82,12 @@ std::string CurrentPath(const PciAddress& function) {
 }
 
 }  // namespace
+
+const VgpuFunction* VgpuSlot::Silent() const {
+  const auto silent = std::ranges::find_if(
+      functions, [](const VgpuFunction* function) { return !function->silent.empty(); });
+  return silent == functions.end() ? nullptr : *silent;
+}
 
 VgpuSlot SlotOf(const NodeFacts& facts, const PciDevice& physical) {
   VgpuSlot slot{.physical = &physical};

@@ -21,6 +21,8 @@ struct VgpuSlot {
   // only afterwards: no other is given by the same plan.
   std::optional<int> giving;
   std::optional<Refusal> rival;  // why the card gets no more vGPUs while another manager runs
+  bool IsSilent() const { return Silent() != nullptr; }
+  const VgpuFunction* Silent() const;  // the first whose driver does not answer, or null
 };
 
 // One type on one physical function.

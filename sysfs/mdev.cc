@@ -1,6 +1,7 @@
 #include "sysfs/mdev.h"
 
 #include <algorithm>
+#include <array>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -16,6 +17,7 @@ namespace {
 // More than any driver has; what a hostile tree has beyond them is told and left out.
 constexpr size_t kMostParents = 1024;
 constexpr size_t kMostTypes = 256;
+constexpr size_t kMostTypesInAll = 16384;
 constexpr size_t kMostInstances = 8192;
 constexpr size_t kLongestName = 128;
 
@@ -34,26 +36,38 @@ std::vector<std::string> ListUpTo(const Tree& tree, const std::string& dir, size
   return *std::move(names);
 }
 
-std::optional<int> ReadAvailable(const Tree& tree, const std::string& dir) {
-  const absl::StatusOr<std::string> text = tree.ReadText(dir + "/available_instances");
+// The files of a type that its driver answers.
+constexpr std::array<const char*, 3> kTypeFiles = {"device_api", "name", "available_instances"};
+
+std::string TypeFile(const PciAddress& parent, const std::string& type, const char* name) {
+  return absl::StrFormat("%s/%s/%s", MdevTypesDir(parent), type, name);
+}
+
+void ListTypes(const Tree& tree, size_t room, MdevParent& parent, MdevFacts& facts) {
+  const std::string dir = MdevTypesDir(parent.address);
+  for (std::string& id : ListUpTo(tree, dir, std::min(room, kMostTypes), facts)) {
+    if (id == Tidy(id)) parent.types.push_back({.id = std::move(id)});
+  }
+}
+
+std::optional<int> CountOf(const absl::StatusOr<std::string>& text) {
   int number = 0;
   if (!text.ok() || !absl::SimpleAtoi(*text, &number) || number < 0) return std::nullopt;
   return number;
 }
 
-// A type whose api is another bus's (vfio-ccw, vfio-ap) is of no use to a guest with PCI.
-MdevParent ReadParent(const Tree& tree, const PciAddress& address, MdevFacts& facts) {
-  MdevParent parent{.address = address};
-  const std::string dir = MdevTypesDir(address);
-  for (const std::string& id : ListUpTo(tree, dir, kMostTypes, facts)) {
-    const std::string type = absl::StrFormat("%s/%s", dir, id);
-    const absl::StatusOr<std::string> api = tree.ReadText(type + "/device_api");
-    if (!api.ok() || *api != "vfio-pci" || id != Tidy(id)) continue;
-    const absl::StatusOr<std::string> name = tree.ReadText(type + "/name");
-    parent.types.push_back(
-        {.id = id, .name = name.ok() ? Tidy(*name) : "", .available = ReadAvailable(tree, type)});
+// False for a type of no use to a guest with PCI: its api is another bus's (vfio-ccw, vfio-ap).
+bool Fill(const DriverTexts& texts, MdevParent& parent, MdevType& type) {
+  std::array<absl::StatusOr<std::string>, kTypeFiles.size()> answers;
+  for (size_t i = 0; i < kTypeFiles.size(); ++i) {
+    const std::string path = TypeFile(parent.address, type.id, kTypeFiles[i]);
+    answers[i] = TextOf(texts, path);
+    if (parent.silent.empty()) parent.silent = SilentFile(path, answers[i].status());
   }
-  return parent;
+  const auto& [api, name, available] = answers;
+  if (name.ok()) type.name = Tidy(*name);
+  type.available = CountOf(available);
+  return api.ok() && *api == "vfio-pci";
 }
 
 // The link leads to the instance's directory, which stands in its parent's.
@@ -84,12 +98,16 @@ MdevInstance ReadInstance(const Tree& tree, const std::string& uuid) {
 
 }  // namespace
 
-MdevFacts ReadMdevFacts(const Tree& tree) {
+MdevFacts ListMdevs(const Tree& tree) {
   MdevFacts facts;
+  size_t room = kMostTypesInAll;
   for (const std::string& name : ListUpTo(tree, kMdevParentsDir, kMostParents, facts)) {
     // mtty and others that are no PCI functions: nobody can select them.
     const auto address = PciAddress::Parse(name);
-    if (address.ok()) facts.parents.push_back(ReadParent(tree, *address, facts));
+    if (!address.ok()) continue;
+    MdevParent& parent = facts.parents.emplace_back(MdevParent{.address = *address});
+    ListTypes(tree, room, parent, facts);
+    room -= parent.types.size();
   }
   std::ranges::sort(facts.parents, {}, &MdevParent::address);
   for (const std::string& name : ListUpTo(tree, kMdevDevicesDir, kMostInstances, facts)) {
@@ -100,6 +118,40 @@ MdevFacts ReadMdevFacts(const Tree& tree) {
     facts.instances.push_back(ReadInstance(tree, name));
   }
   return facts;
+}
+
+void AddMdevFiles(const MdevFacts& facts, const std::vector<PciDevice>& devices,
+                  std::vector<DriverFile>& files) {
+  for (const MdevParent& parent : facts.parents) {
+    const auto device = std::ranges::lower_bound(devices, parent.address, {}, &PciDevice::address);
+    const bool known = device != devices.end() && device->address == parent.address;
+    const PciAddress card = known && device->physfn ? *device->physfn : parent.address;
+    for (const MdevType& type : parent.types) {
+      for (const char* const name : kTypeFiles) {
+        files.push_back({parent.address, card, TypeFile(parent.address, type.id, name)});
+      }
+    }
+  }
+}
+
+void FillMdevs(const DriverTexts& texts, MdevFacts& facts) {
+  for (MdevParent& parent : facts.parents) {
+    std::vector<MdevType> types;
+    for (MdevType& type : parent.types) {
+      if (Fill(texts, parent, type)) types.push_back(std::move(type));
+    }
+    // A type without its name would be another resource.
+    parent.types = parent.silent.empty() ? std::move(types) : std::vector<MdevType>();
+  }
+}
+
+void KeepMdevs(const MdevFacts& before, MdevFacts& now) {
+  for (MdevParent& parent : now.parents) {
+    const MdevParent* const old = FindMdevParent(before, parent.address);
+    if (parent.silent.empty() || old == nullptr) continue;
+    parent.types = old->types;
+    for (MdevType& type : parent.types) type.available.reset();
+  }
 }
 
 bool IsUuid(std::string_view text) {

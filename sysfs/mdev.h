@@ -7,7 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sysfs/pci_address.h"
+#include "sysfs/driver_files.h"
+#include "sysfs/pci_device.h"
 
 namespace vfio_agent {
 
@@ -24,6 +25,9 @@ struct MdevType {
 struct MdevParent {
   PciAddress address;
   std::vector<MdevType> types;  // sorted by id; only those that vfio-pci guests can use
+  // The file for which its driver does not answer; empty: it answers. Then the types are those that
+  // it said last, and there is room for none of them.
+  std::string silent;
   bool operator==(const MdevParent&) const = default;
 };
 
@@ -44,8 +48,18 @@ struct MdevFacts {
   bool operator==(const MdevFacts&) const = default;
 };
 
-// Looks at sys/class/mdev_bus and sys/bus/mdev/devices: two directories on nodes without any.
-MdevFacts ReadMdevFacts(const Tree& tree);
+// Looks at sys/class/mdev_bus and sys/bus/mdev/devices: two directories on nodes without any. Asks
+// no driver: of the types only the ids are known.
+MdevFacts ListMdevs(const Tree& tree);
+
+// What the drivers of the parents, which are among `devices`, are to be asked, and what they have
+// answered.
+void AddMdevFiles(const MdevFacts& facts, const std::vector<PciDevice>& devices,
+                  std::vector<DriverFile>& files);
+void FillMdevs(const DriverTexts& texts, MdevFacts& facts);
+
+// What `before` knew of parents whose driver does not answer now.
+void KeepMdevs(const MdevFacts& before, MdevFacts& now);
 
 // "83b8f4f2-509f-382f-3c1e-e6bfe0fa1001": how the kernel names an instance.
 bool IsUuid(std::string_view text);

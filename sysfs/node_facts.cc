@@ -107,10 +107,28 @@ std::map<int, int> ReadNearestNodes(const Tree& tree, const std::vector<PciDevic
   return nearest;
 }
 
+// Slices of devices: mediated devices and vGPUs.
+void ReadShares(const Tree& tree, const AskDrivers& ask, NodeFacts& facts) {
+  facts.mdev = ListMdevs(tree);
+  facts.vgpu = ListVgpus(tree, facts.devices);
+  std::vector<DriverFile> files;
+  AddMdevFiles(facts.mdev, facts.devices, files);
+  AddVgpuFiles(facts.vgpu, files);
+  if (!files.empty()) {
+    const DriverTexts texts = ask(files);
+    FillMdevs(texts, facts.mdev);
+    FillVgpus(texts, facts.vgpu);
+  }
+  for (std::vector<std::string>* const skipped : {&facts.mdev.skipped, &facts.vgpu.skipped}) {
+    std::ranges::move(*skipped, std::back_inserter(facts.skipped));
+    skipped->clear();
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<NodeFacts> TakeNodeFacts(const Tree& tree, ConfigReader& config,
-                                        const ModuleFacts& modules) {
+                                        const ModuleFacts& modules, const AskDrivers& ask) {
   NodeFacts facts{.modules = modules};
   RETURN_IF_ERROR(ReadDevices(tree, config, facts));
   int grouped = 0;
@@ -126,12 +144,7 @@ absl::StatusOr<NodeFacts> TakeNodeFacts(const Tree& tree, ConfigReader& config,
   facts.drivers = ListSet(tree, kDriversDir);
   facts.vfio_nodes = ReadVfioNodes(tree);
   facts.iommu_node = tree.Exists(kIommuNode);
-  facts.mdev = ReadMdevFacts(tree);
-  std::ranges::move(facts.mdev.skipped, std::back_inserter(facts.skipped));
-  facts.mdev.skipped.clear();
-  facts.vgpu = ReadVgpuFacts(tree, facts.devices);
-  std::ranges::move(facts.vgpu.skipped, std::back_inserter(facts.skipped));
-  facts.vgpu.skipped.clear();
+  ReadShares(tree, ask ? ask : AskInTurn(tree), facts);
   facts.frame_buffers = ReadFrameBuffers(tree, facts.devices);
   facts.nearest_cpu_nodes = ReadNearestNodes(tree, facts.devices);
   facts.egm = ReadEgmRegions(tree);

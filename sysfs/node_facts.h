@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "sysfs/driver_files.h"
 #include "sysfs/egm.h"
 #include "sysfs/iommu_facts.h"
 #include "sysfs/mdev.h"
@@ -58,9 +59,10 @@ struct NodeFacts {
 
 // Takes the whole picture once; it is never patched. FailedPrecondition where `tree` has no
 // sys/bus/pci/devices at all. `modules` is taken over as it is: it changes only when modules are
-// installed, so the caller reads it once.
+// installed, so the caller reads it once. `ask` is called where there are mediated devices or
+// vGPUs, once; where it is empty their drivers are waited for.
 absl::StatusOr<NodeFacts> TakeNodeFacts(const Tree& tree, ConfigReader& config,
-                                        const ModuleFacts& modules);
+                                        const ModuleFacts& modules, const AskDrivers& ask = {});
 
 // The device at `address`, or null.
 const PciDevice* FindDevice(const NodeFacts& facts, const PciAddress& address);

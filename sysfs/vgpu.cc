@@ -30,29 +30,31 @@ void Note(std::vector<std::string>& skipped, std::string what) {
   if (skipped.size() < kMostNotes) skipped.push_back(std::move(what));
 }
 
-Fact<int> ReadCurrent(const Tree& tree, const PciAddress& address, VgpuFacts& facts) {
-  const std::string path = CurrentVgpuPath(address);
-  const absl::StatusOr<std::string> text = tree.ReadText(path);
+Fact<int> CurrentOf(const absl::StatusOr<std::string>& text, const std::string& path,
+                    VgpuFacts& facts) {
   int id = 0;
   if (text.ok() && absl::SimpleAtoi(*text, &id) && id >= 0) return Fact<int>(id);
   if (absl::IsNotFound(text.status())) return Fact<int>::Absent();
+  if (absl::IsDeadlineExceeded(text.status())) return Fact<int>::Unknown(ETIMEDOUT);
   Note(facts.skipped, text.ok() ? absl::StrFormat("%s: no number: '%s'", path, Tidy(*text))
                                 : Message(text.status()));
   return Fact<int>::Unknown(text.ok() ? EINVAL : ErrnoOf(text.status()));
 }
 
-void ReadFunction(const Tree& tree, const PciDevice& device, VgpuFacts& facts) {
-  VgpuFunction function{.address = device.address, .physical = *device.physfn};
-  function.current = ReadCurrent(tree, device.address, facts);
+void Fill(const DriverTexts& texts, VgpuFunction& function, VgpuFacts& facts) {
+  const std::string current_path = CurrentVgpuPath(function.address);
+  const absl::StatusOr<std::string> current = TextOf(texts, current_path);
+  function.current = CurrentOf(current, current_path, facts);
   if (function.current.absent()) return;
-  const std::string path = CreatableVgpusPath(device.address);
-  const absl::StatusOr<std::string> text = tree.ReadText(path);
+  function.silent = SilentFile(current_path, current.status());
+  const std::string path = CreatableVgpusPath(function.address);
+  const absl::StatusOr<std::string> text = TextOf(texts, path);
+  if (function.silent.empty()) function.silent = SilentFile(path, text.status());
   if (text.ok()) {
     function.creatable = ParseVgpuTypes(*text, path, facts.skipped);
-  } else {
+  } else if (!absl::IsDeadlineExceeded(text.status())) {
     Note(facts.skipped, Message(text.status()));
   }
-  facts.functions.push_back(std::move(function));
 }
 
 }  // namespace
@@ -78,14 +80,39 @@ std::vector<VgpuType> ParseVgpuTypes(std::string_view text, std::string_view pat
   return types;
 }
 
-VgpuFacts ReadVgpuFacts(const Tree& tree, const std::vector<PciDevice>& devices) {
+VgpuFacts ListVgpus(const Tree& tree, const std::vector<PciDevice>& devices) {
   VgpuFacts facts;
   for (const PciDevice& device : devices) {
     if (device.vendor != kNvidia || !device.physfn || !device.driver) continue;
-    ReadFunction(tree, device, facts);
+    if (!tree.Exists(CurrentVgpuPath(device.address))) continue;
+    facts.functions.push_back({.address = device.address, .physical = *device.physfn});
   }
   std::ranges::sort(facts.functions, {}, &VgpuFunction::address);
   return facts;
+}
+
+void AddVgpuFiles(const VgpuFacts& facts, std::vector<DriverFile>& files) {
+  for (const VgpuFunction& function : facts.functions) {
+    for (std::string path :
+         {CurrentVgpuPath(function.address), CreatableVgpusPath(function.address)}) {
+      files.push_back({function.address, function.physical, std::move(path)});
+    }
+  }
+}
+
+void FillVgpus(const DriverTexts& texts, VgpuFacts& facts) {
+  for (VgpuFunction& function : facts.functions) Fill(texts, function, facts);
+  std::erase_if(facts.functions,
+                [](const VgpuFunction& function) { return function.current.absent(); });
+}
+
+void KeepVgpus(const VgpuFacts& before, VgpuFacts& now) {
+  for (VgpuFunction& function : now.functions) {
+    const VgpuFunction* const old = FindVgpu(before, function.address);
+    if (function.silent.empty() || old == nullptr) continue;
+    function.creatable = old->creatable;
+    function.last = old->current.known() ? old->current.value() : old->last;
+  }
 }
 
 const VgpuFunction* FindVgpu(const VgpuFacts& facts, const PciAddress& address) {

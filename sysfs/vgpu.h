@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sysfs/driver_files.h"
 #include "sysfs/fact.h"
 #include "sysfs/pci_device.h"
 
@@ -27,6 +28,10 @@ struct VgpuFunction {
   Fact<int> current;  // 0: none
   // What it could be given now, sorted by id: nothing where the rest of the card has no room.
   std::vector<VgpuType> creatable;
+  // The file for which its driver does not answer; empty: it answers. Then `creatable` is what it
+  // said last, and `last` the type that it had.
+  std::string silent;
+  std::optional<int> last;
   bool operator==(const VgpuFunction&) const = default;
 };
 
@@ -36,9 +41,16 @@ struct VgpuFacts {
   bool operator==(const VgpuFacts&) const = default;
 };
 
-// Looks below NVIDIA's virtual functions among `devices` that have a driver, and nowhere else: the
-// answers come from that driver.
-VgpuFacts ReadVgpuFacts(const Tree& tree, const std::vector<PciDevice>& devices);
+// NVIDIA's virtual functions among `devices` that have a driver with such files. Asks no driver:
+// nothing is known of them yet.
+VgpuFacts ListVgpus(const Tree& tree, const std::vector<PciDevice>& devices);
+
+// What their drivers are to be asked, and what they have answered.
+void AddVgpuFiles(const VgpuFacts& facts, std::vector<DriverFile>& files);
+void FillVgpus(const DriverTexts& texts, VgpuFacts& facts);
+
+// What `before` knew of functions whose driver does not answer now.
+void KeepVgpus(const VgpuFacts& before, VgpuFacts& now);
 
 // The lines "1145  : NVIDIA L40S-1B" below a heading. `skipped` gets those that are none, by
 // `path`.

@@ -10,6 +10,7 @@
 #include "agent/work/holders_now.h"
 #include "agent/work/one_shot.h"
 #include "agent/work/work.h"
+#include "iommu/job_key.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -105,7 +106,7 @@ Refusal Failure(const JobEvent& event, const Session& session) {
 
 void TakeFailure(const JobEvent& event, const Session& session, std::vector<Line>& lines) {
   const auto line = std::ranges::find_if(
-      lines, [&event](const Line& l) { return l.group->group == event.job.group; });
+      lines, [&event](const Line& l) { return JobKey(*l.group) == event.job.group; });
   // A holder that only the kernel knew of: refused like the others.
   line->result = event.code == Code::kHeld ? Result::kRefused : Result::kFailed;
   line->reasons.push_back(Failure(event, session));
@@ -125,7 +126,7 @@ void Carry(std::vector<Line>& lines, Session& session, const Picture& picture) {
   // What was cut off half-way, be it on its way back, and is bound all the same: taken for good.
   for (Job& job : FinishedWork(picture)) {
     const bool asked = std::ranges::any_of(lines, [&job](const Line& line) {
-      return line.result == Result::kAlready && line.group->group == job.group;
+      return line.result == Result::kAlready && JobKey(*line.group) == job.group;
     });
     if (asked) jobs.push_back(std::move(job));
   }

@@ -7,6 +7,7 @@
 #include "agent/daemon/report.h"
 #include "agent/exit_code.h"
 #include "agent/log.h"
+#include "agent/work/driver_reader.h"
 #include "sysfs/clock.h"
 #include "sysfs/status.h"
 
@@ -72,7 +73,8 @@ absl::Status Agent::Open() {
       std::make_unique<Plugins>(Plugins::Options{.dir = session_.settings().device_plugin_dir,
                                                  .registry_dir = RegistryDir(session_.settings()),
                                                  .tree = &session_.tree(),
-                                                 .ledger = ledger_.get()},
+                                                 .ledger = ledger_.get(),
+                                                 .ask = AskWithDeadline(session_.tree().root())},
                                 [this] { loop_.Wake(); });
   dra_.Open(ledger_.get(), [this] { loop_.Wake(); });
   outlets_.Open(session_.settings());

@@ -7,6 +7,7 @@
 #include "agent/mode/mode_return.h"
 #include "agent/mode/mode_view.h"
 #include "agent/work/work.h"
+#include "iommu/job_key.h"
 #include "sysfs/clock.h"
 #include "sysfs/status.h"
 
@@ -80,9 +81,9 @@ std::vector<Job> Agent::WorkOfMode(const Wish& wish, Picture& picture, ModeView&
   AddReturns(wish, picture, view, work);
   for (const Job& job : work) {
     if (!retries_.IsFailing(job.group)) continue;
-    view.stuck.push_back(absl::StrFormat("the last %s of group %d failed, and is tried again",
+    view.stuck.push_back(absl::StrFormat("the last %s of %s failed, and is tried again",
                                          job.kind == JobKind::kBind ? "bind" : "release",
-                                         job.group));
+                                         SpellJobKey(job.group)));
   }
   return work;
 }

@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/daemon/report.h"
+#include "iommu/job_key.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -13,6 +14,16 @@ std::string Devices(const std::vector<Action>& actions) {
   std::vector<std::string> list;
   for (const PciAddress& device : DevicesOf(actions)) list.push_back(device.ToString());
   return absl::StrJoin(list, ",");
+}
+
+// The group's number; empty for a parent of mediated devices that has none.
+std::string GroupOf(const Job& job) {
+  return ParentOfKey(job.group) ? "" : absl::StrFormat("%d", job.group);
+}
+
+std::string Members(const Job& job) {
+  const std::optional<PciAddress> lone = ParentOfKey(job.group);
+  return lone ? lone->ToString() : Devices(job.actions);
 }
 
 // The mediated devices that are made or removed.
@@ -157,8 +168,8 @@ std::string RemedyOf(const JobEvent& event) {
 
 Event JobStarted(const Job& job) {
   Event event{.name = job.kind == JobKind::kBind ? "bind_started" : "release_started"};
-  return event.With("group", absl::StrFormat("%d", job.group))
-      .With("members", Devices(job.actions))
+  return event.With("group", GroupOf(job))
+      .With("members", Members(job))
       .With("mdevs", Mdevs(job.actions))
       .With("steps", absl::StrFormat("%d", job.actions.size()))
       .With("overruled", absl::StrJoin(job.overruled, ","));
@@ -183,8 +194,8 @@ std::string FailureOf(const JobEvent& event) {
 Event JobEnded(const JobEvent& event, const Aftermath& after) {
   const bool well = event.status.ok() || event.cut_off;
   Event line{.level = well ? Level::kInfo : Level::kError, .name = NameOf(event)};
-  line.With("group", absl::StrFormat("%d", event.job.group))
-      .With("members", Devices(event.job.actions))
+  line.With("group", GroupOf(event.job))
+      .With("members", Members(event.job))
       .With("mdevs", Mdevs(event.job.actions));
   if (event.cut_off) line.With("now", after.now).With("next", after.next);
   if (!well) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "iommu/job_key.h"
+
 namespace vfio_agent {
 namespace {
 
@@ -36,9 +38,10 @@ void Retries::See(const Plan& plan, const std::vector<Job>& work, const std::set
   std::set<int> wanted = at_work;
   for (const Job& job : work) wanted.insert(job.group);
   for (const GroupPlan& group : plan.groups) {
-    if (!group.group) continue;
-    wanted.insert(*group.group);
-    const auto found = groups_.find(*group.group);
+    const std::optional<int> key = JobKey(group);
+    if (!key) continue;
+    wanted.insert(*key);
+    const auto found = groups_.find(*key);
     if (found == groups_.end() || found->second.failures == 0) continue;
     State& state = found->second;
     if (state.seen.empty()) {

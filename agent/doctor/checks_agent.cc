@@ -7,6 +7,7 @@
 #include "agent/cluster/cluster.h"
 #include "agent/doctor/checks.h"
 #include "deviceplugin/stale_sockets.h"
+#include "iommu/job_key.h"
 #include "iommu/rival.h"
 #include "sysfs/proc_text.h"
 #include "sysfs/status.h"
@@ -62,7 +63,7 @@ Findings Writes(const DoctorFacts& facts) {
   for (const JobStatus& job : status->jobs) {
     if (job.state != "stuck") continue;
     findings.push_back(
-        Fail(absl::StrFormat("group %d: this has not returned: %s%s", job.group,
+        Fail(absl::StrFormat("%s: this has not returned: %s%s", SpellJobKey(job.group),
                              Printable(job.command, 256),
                              job.where.empty() ? "" : " (in " + Printable(job.where) + ")"),
              std::string(DefaultRemedy(Code::kUnbindStuck)), Code::kUnbindStuck));

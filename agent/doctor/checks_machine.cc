@@ -140,6 +140,17 @@ std::string SpellEvidence(const DoctorFacts& facts) {
 
 int GroupCount(const NodeFacts& facts) { return static_cast<int>(facts.groups.size()); }
 
+// All that is given away is mediated devices, whose parents need no group.
+bool DoesWithoutIommu(const Plan& plan) {
+  const auto selected = [](const GroupPlan& group) {
+    return group.verdict != Verdict::kUnselected;
+  };
+  return std::ranges::any_of(plan.groups, selected) &&
+         std::ranges::all_of(plan.groups, [&](const GroupPlan& group) {
+           return group.makes_mdevs || !selected(group);
+         });
+}
+
 Findings Iommu(const DoctorFacts& facts) {
   if (!facts.picture) return {Unknown("PCI devices cannot be read: " + facts.picture_error)};
   const NodeFacts& node = facts.picture->facts;
@@ -148,6 +159,9 @@ Findings Iommu(const DoctorFacts& facts) {
     case IommuState::kOn:
       return {Ok(absl::StrFormat("on (%s), %d groups", Name(node.iommu.kind), GroupCount(node)))};
     case IommuState::kOff:
+      if (DoesWithoutIommu(facts.picture->plan)) {
+        return {Ok("off, which mediated devices do without")};
+      }
       return {Fail("off: " + evidence, SwitchIommuOn(facts.firmware), Code::kIommuOff)};
     case IommuState::kNoIommu:
       return {

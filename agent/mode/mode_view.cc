@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "iommu/condition.h"
+#include "iommu/job_key.h"
 #include "sysfs/holders.h"
 
 namespace vfio_agent {
@@ -71,8 +72,8 @@ std::vector<std::string> WhoKeeps(const Plan& plan) {
 std::vector<std::string> WhatIsStuck(const Underway& underway) {
   std::vector<std::string> texts;
   for (const auto& [group, write] : underway.stuck) {
-    texts.push_back(
-        absl::StrFormat("group %d: the kernel has not returned from `%s`", group, write.command));
+    texts.push_back(absl::StrFormat("%s: the kernel has not returned from `%s`", SpellJobKey(group),
+                                    write.command));
   }
   return texts;
 }

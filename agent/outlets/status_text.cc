@@ -7,6 +7,7 @@
 #include "agent/listing/tables.h"
 #include "agent/outlets/status.h"
 #include "agent/table.h"
+#include "iommu/job_key.h"
 
 namespace vfio_agent {
 namespace {
@@ -241,7 +242,7 @@ Json StatusToJson(const AgentStatus& status) {
   for (const auto& [verdict, count] : status.node->groups) groups[verdict] = count;
   Json jobs = Json::array();
   for (const JobStatus& job : status.jobs) {
-    jobs.push_back({{"group", job.group},
+    jobs.push_back({{"group", ParentOfKey(job.group) ? Json(nullptr) : Json(job.group)},
                     {"state", job.state},
                     {"command", OrNull(job.command)},
                     {"where", OrNull(job.where)}});
@@ -279,7 +280,8 @@ std::string StatusToText(const AgentStatus& status, absl::Time now, bool wide, T
   }
   Rows jobs = {{"GROUP", "WRITES", "IN", "COMMAND"}};
   for (const JobStatus& job : status.jobs) {
-    jobs.push_back({absl::StrFormat("%d", job.group), job.state,
+    const std::optional<PciAddress> lone = ParentOfKey(job.group);
+    jobs.push_back({lone ? lone->ToString() : absl::StrFormat("%d", job.group), job.state,
                     job.where.empty() ? "-" : job.where, job.command});
   }
   std::string text = Summary(status, now) + Table(ResourceRows(status, wide), style) +

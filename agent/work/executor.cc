@@ -1,5 +1,6 @@
 #include "agent/work/executor.h"
 
+#include <algorithm>
 #include <span>
 
 #include "absl/strings/numbers.h"
@@ -129,6 +130,16 @@ size_t BegunSteps(const Job& job, const Outcome& outcome) {
   return outcome.done + (may_be_set ? 1 : 0);
 }
 
+// A driver that hangs must not keep other cards from being put back.
+AskDrivers AskOf(const std::vector<PciAddress>& devices, const Tree& tree) {
+  return [&devices, &tree](std::vector<DriverFile> files) {
+    std::erase_if(files, [&devices](const DriverFile& file) {
+      return std::ranges::count(devices, file.device) == 0;
+    });
+    return AskInTurn(tree)(files);
+  };
+}
+
 // Puts back what the first `done` steps have moved, planned from what the kernel shows now; a
 // device that does not go back keeps no other from it. True where there was something and all of it
 // went back.
@@ -138,7 +149,7 @@ bool Undo(const Job& job, size_t done, const Tree& tree, const OnStep& on_step) 
   if (job.kind != JobKind::kBind || moved.empty()) return false;
   if (IsGroupOpen(tree, job.group) == true) return false;
   ConfigReader config(tree);
-  const absl::StatusOr<NodeFacts> facts = TakeNodeFacts(tree, config, {});
+  const absl::StatusOr<NodeFacts> facts = TakeNodeFacts(tree, config, {}, AskOf(moved, tree));
   if (!facts.ok()) return false;
   Records records = job.records;
   NoteMadeVfs(steps, records);

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "agent/files.h"
+#include "iommu/job_key.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -36,7 +37,7 @@ absl::StatusOr<Fd> LockGroup(const std::string& state_dir, int group) {
   if (::fcntl(fd.get(), F_OFD_SETLK, &lock) == 0) return fd;
   if (errno != EAGAIN && errno != EACCES) return ErrnoStatus(absl::StrFormat("lock %s", path));
   return absl::UnavailableError(
-      absl::StrFormat("another vfio-agent process is still at work on group %d", group));
+      absl::StrFormat("another vfio-agent process is still at work on %s", SpellJobKey(group)));
 }
 
 bool IsGroupLocked(const std::string& state_dir, int group) {

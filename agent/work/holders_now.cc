@@ -30,7 +30,7 @@ bool HolderCanBeTheCause(Code code) {
 std::string HoldersNow(const Tree& tree, const JobEvent& failed, UseReader& reader) {
   if (failed.status.ok() || failed.cut_off || !HolderCanBeTheCause(failed.code)) return "";
   ConfigReader config(tree);
-  const absl::StatusOr<NodeFacts> facts = TakeNodeFacts(tree, config, {});
+  const absl::StatusOr<NodeFacts> facts = TakeNodeFacts(tree, config, {}, AskNobody);
   if (!facts.ok()) return "";
   const UseFacts use =
       reader.Read(tree, *facts, DevicesOf(failed.job.actions), {failed.job.group}, kPatience);

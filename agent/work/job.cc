@@ -4,6 +4,7 @@
 #include <ranges>
 
 #include "absl/strings/str_format.h"
+#include "iommu/job_key.h"
 
 namespace vfio_agent {
 namespace {
@@ -67,7 +68,7 @@ Rights RightsFrom(const std::vector<Action>& actions, size_t step) {
 
 Job MakeBindJob(const GroupPlan& group, const NodeFacts& facts, const Custody& custody,
                 const std::string& boot_id) {
-  Job job{.group = *group.group, .kind = JobKind::kBind, .actions = group.actions};
+  Job job{.group = *JobKey(group), .kind = JobKind::kBind, .actions = group.actions};
   for (const Refusal& warning : group.warnings) {
     if (!warning.overruled) continue;
     job.overruled.push_back(

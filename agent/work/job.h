@@ -15,7 +15,7 @@ inline constexpr char kStateRemedy[] = "make room in stateDir, and let the agent
 enum class JobKind { kBind, kRelease };
 
 struct Job {
-  int group = 0;
+  int group = 0;  // its JobKey()
   JobKind kind = JobKind::kBind;
   std::vector<Action> actions;
   // What to journal before each step. A bind has a record for each of its devices; a release only

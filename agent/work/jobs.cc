@@ -16,6 +16,7 @@
 #include "agent/work/child.h"
 #include "agent/work/executor.h"
 #include "agent/work/group_lock.h"
+#include "iommu/job_key.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
 
@@ -135,7 +136,7 @@ Jobs::~Jobs() = default;
 
 absl::Status Jobs::Start(Job job, absl::Time now) {
   if (Has(job.group)) {
-    return absl::FailedPreconditionError(absl::StrFormat("group %d is at work", job.group));
+    return absl::FailedPreconditionError(SpellJobKey(job.group) + " is at work");
   }
   // Taken here, kept by the child until its end.
   ASSIGN_OR_RETURN(const Fd lock, LockGroup(state_dir_, job.group));

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/terminal.h"
+#include "iommu/job_key.h"
 #include "sysfs/clock.h"
 #include "sysfs/paths.h"
 #include "sysfs/status.h"
@@ -55,6 +56,12 @@ JobEvent OnCopy(const Job& job, const std::string& root) {
           .remedy = "run this on the node itself; `plan` shows on a copy what would be written"};
 }
 
+// "5", or the address of what has no group.
+void AddKey(std::string* out, int key) {
+  const std::optional<PciAddress> lone = ParentOfKey(key);
+  out->append(lone ? lone->ToString() : absl::StrFormat("%d", key));
+}
+
 }  // namespace
 
 std::string ProgressText(const Progress& progress) {
@@ -64,7 +71,7 @@ std::string ProgressText(const Progress& progress) {
   const bool many = groups.size() > kMostNamed;
   if (many) groups.resize(kMostNamed);
   return absl::StrFormat("%s, %ds: writing to group %s%s", text,
-                         absl::ToInt64Seconds(progress.took), absl::StrJoin(groups, ", "),
+                         absl::ToInt64Seconds(progress.took), absl::StrJoin(groups, ", ", AddKey),
                          many ? " and others" : "");
 }
 

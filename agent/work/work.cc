@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "iommu/job_key.h"
 #include "sysfs/paths.h"
 
 namespace vfio_agent {
@@ -10,7 +11,7 @@ std::vector<Job> PlanWork(const Picture& picture, const std::string& boot_id) {
   std::vector<Job> work;
   for (const GroupPlan& group : picture.plan.groups) {
     if (group.verdict != Verdict::kBind || !group.refusals.empty()) continue;
-    if (picture.custody.underway.at_work.contains(*group.group)) continue;
+    if (picture.custody.underway.at_work.contains(*JobKey(group))) continue;
     work.push_back(MakeBindJob(group, picture.facts, picture.custody, boot_id));
   }
   for (const GroupRelease& release : PlanRecovery(picture.facts, picture.custody, picture.plan)) {

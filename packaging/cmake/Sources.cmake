@@ -1,7 +1,7 @@
 # The files of each folder, and what the folder links.
 vfio_agent_library(sysfs
-  SOURCES capabilities.cc cgroup_owner.cc config_space.cc device_walk.cc display_use.cc egm.cc
-          group_nodes.cc holders.cc host_firmware.cc host_memory.cc host_modules.cc
+  SOURCES capabilities.cc cgroup_owner.cc config_space.cc device_walk.cc display_use.cc driver_files.cc
+          egm.cc group_nodes.cc holders.cc host_firmware.cc host_memory.cc host_modules.cc
           host_processes.cc host_view.cc iommu_facts.cc mdev.cc module_facts.cc module_loader.cc
           network_use.cc node_facts.cc node_watch.cc numa.cc pci_address.cc pci_device.cc
           proc_text.cc process_use.cc storage_use.cc tree.cc uevents.cc use.cc vgpu.cc watch.cc
@@ -10,11 +10,11 @@ vfio_agent_library(sysfs
   PRIVATE PkgConfig::libpci PkgConfig::libudev ${CMAKE_DL_LIBS})
 vfio_agent_library(iommu
   SOURCES acs_quirks.cc action.cc apply.cc bundle.cc bundle_units.cc claims.cc code.cc
-          condition.cc custody.cc distance.cc egm.cc guards.cc isolation.cc mdev.cc
-          mdev_condition.cc mdev_names.cc mdev_release.cc members.cc naming.cc nvlink.cc
-          partitions.cc plan.cc preset.cc record.cc release.cc relocation.cc remedies.cc
-          resources.cc rival.cc rules.cc selector.cc sriov.cc steps.cc tenancy.cc vgpu.cc
-          vgpu_facts.cc vgpu_slots.cc
+          condition.cc custody.cc distance.cc egm.cc guards.cc isolation.cc job_key.cc mdev.cc
+          mdev_condition.cc mdev_names.cc mdev_release.cc mdev_slots.cc members.cc naming.cc
+          nvlink.cc partitions.cc plan.cc preset.cc record.cc release.cc relocation.cc remedies.cc
+          resources.cc rival.cc rules.cc selector.cc silence.cc sriov.cc steps.cc tenancy.cc
+          vgpu.cc vgpu_facts.cc vgpu_slots.cc
   PUBLIC vfio_agent::sysfs)
 vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto dra_health_v1.proto
   dra_health_v1alpha1.proto dra_v1.proto dra_v1beta1.proto health.proto outline.proto
@@ -81,7 +81,7 @@ vfio_agent_library(agent
           topology/text.cc topology/topology.cc
           usage/commit.cc usage/complete.cc usage/help_text.cc usage/manual.cc usage/node_words.cc
           usage/shell_scripts.cc usage/suggest.cc
-          work/child.cc work/executor.cc work/group_lock.cc work/holders_now.cc work/inquiry.cc
+          work/child.cc work/driver_reader.cc work/executor.cc work/group_lock.cc work/holders_now.cc work/inquiry.cc
           work/job.cc work/jobs.cc work/journal.cc work/one_shot.cc work/override_reader.cc
           work/record_text.cc work/taken.cc work/use_reader.cc work/work.cc
   PUBLIC vfio_agent::deviceplugin nlohmann_json::nlohmann_json ${vfio_agent_yaml_archive}

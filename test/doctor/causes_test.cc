@@ -100,6 +100,18 @@ TEST_CASE("of a virtual machine without an IOMMU nobody is sent to the firmware"
   CHECK_THAT(finding.remedy, Catch::Contains("virtual IOMMU") && !Catch::Contains("VT-d"));
 }
 
+TEST_CASE("mediated devices alone do without an IOMMU, whole devices beside them do not",
+          "[doctor]") {
+  DoctorFacts facts = IommuOff({.maker = CpuMaker::kAmd, .iommu_tables = Tables({})});
+  GroupPlan parent{.verdict = Verdict::kBound, .makes_mdevs = true};
+  facts.picture->plan.groups = {parent, {.verdict = Verdict::kUnselected}};
+  CHECK(One(facts, "IOMMU").state == State::kOk);
+  facts.picture->plan.groups.push_back({.verdict = Verdict::kRefused});
+  CHECK(One(facts, "IOMMU").state == State::kFail);
+  facts.picture->plan.groups.clear();
+  CHECK(One(facts, "IOMMU").state == State::kFail);
+}
+
 TEST_CASE("an AMD machine is not told of Intel's word on the command line", "[doctor]") {
   const Finding on =
       One(IommuOff({.maker = CpuMaker::kAmd, .iommu_tables = Tables({"IVRS"})}), "IOMMU");

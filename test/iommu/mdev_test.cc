@@ -185,12 +185,6 @@ TEST_CASE("VGPU: what cannot be planned is refused with what to do", "[mdev]") {
     CHECK(Codes(plan.refusals) == "vfio-driver-missing 0000:3b:00.0");
     CHECK(GroupOf(plan, 5).verdict == Verdict::kRefused);
   }
-  SECTION("a parent without a group") {
-    facts.devices[0].group.reset();
-    const Plan plan = PlanFor(facts, Wanting({{"GRID T4-1Q", 1}}));
-    CHECK(Codes(plan.refusals) == "no-iommu-group 0000:3b:00.0");
-    CHECK(Named(plan, kQ1) == nullptr);
-  }
   SECTION("two types of one name") {
     facts.mdev.parents[0].types[1].name = "GRID T4/1Q";
     facts.mdev.parents[0].types[0].name = "GRID T4 1Q";

@@ -1,5 +1,6 @@
 #include "test/sim/kernel.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -123,13 +124,20 @@ Shown Kernel::Read(std::string_view path, const Caller& caller) {
   if (node->kind == NodeKind::kCharacterDevice) return {.error = ENXIO};
   if (node->show == nullptr) return {.error = EACCES};
   const Show show = node->show;
-  const size_t slash = resolved.rfind('/');
-  const std::string directory = resolved.substr(0, slash);
-  if (const DevicePtr device = Find(directory.substr(directory.rfind('/') + 1))) {
-    const int error = Suffer(device, "read:" + resolved.substr(slash + 1), call);
-    if (error > 0) return {.error = error};
-  }
+  if (const int error = SufferRead(resolved, call)) return {.error = error};
   return show(call);
+}
+
+// The fault of the nearest device above: "read:numa_node", "read:nvidia/current_vgpu_type".
+int Kernel::SufferRead(const std::string& path, Call& call) {
+  for (size_t slash = path.rfind('/'); slash != std::string::npos && slash > 0;
+       slash = path.rfind('/', slash - 1)) {
+    const std::string directory = path.substr(0, slash);
+    const DevicePtr device = Find(directory.substr(directory.rfind('/') + 1));
+    if (device == nullptr) continue;
+    return std::max(Suffer(device, "read:" + path.substr(slash + 1), call), 0);
+  }
+  return 0;
 }
 
 Shown Kernel::ReadLink(std::string_view path) {

@@ -112,6 +112,7 @@ class Kernel {
   int Lock(const DevicePtr& device, Call& call);
   void Unlock(const DevicePtr& device);
   int Suffer(const DevicePtr& device, const std::string& op, Call& call);
+  int SufferRead(const std::string& path, Call& call);
   int WaitForHolders(const DevicePtr& device, Call& call);
 
   // binding.cc

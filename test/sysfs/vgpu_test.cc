@@ -4,6 +4,7 @@
 
 #include "sysfs/config_space.h"
 #include "sysfs/node_facts.h"
+#include "sysfs/tree.h"
 #include "test/support/facts.h"
 #include "test/support/fake_tree.h"
 
@@ -19,7 +20,16 @@ struct Card {
     fake.Write(FakeTree::Of(kVf, "nvidia/current_vgpu_type"), current);
     fake.Write(FakeTree::Of(kVf, "nvidia/creatable_vgpu_types"), creatable);
   }
-  VgpuFacts Read() { return ReadVgpuFacts(fake.Open(), {vf}); }
+  VgpuFacts Read(const std::string& hung = "") {
+    const Tree tree = fake.Open();
+    VgpuFacts facts = ListVgpus(tree, {vf});
+    std::vector<DriverFile> files;
+    AddVgpuFiles(facts, files);
+    DriverTexts texts = AskInTurn(tree)(files);
+    if (!hung.empty()) texts[hung] = Silence(hung);
+    FillVgpus(texts, facts);
+    return facts;
+  }
 
   FakeTree fake;
   PciDevice vf = Vf(kVf, 5, "0000:41:00.0");
@@ -52,6 +62,32 @@ TEST_CASE("only NVIDIA's virtual functions that have a driver are looked at", "[
 TEST_CASE("a driver without vGPUs has no such directory, which is no error", "[sysfs]") {
   Card card;
   CHECK(card.Read() == VgpuFacts{});
+}
+
+TEST_CASE("a function whose driver does not answer has the type that it had", "[sysfs]") {
+  Card card;
+  card.Type("1145\n");
+  const VgpuFacts before = card.Read();
+  const std::string dir = std::string("sys/bus/pci/devices/") + kVf + "/nvidia/";
+  SECTION("for its type") {
+    VgpuFacts now = card.Read(dir + "current_vgpu_type");
+    CHECK(now.functions.at(0).current.unknown());
+    CHECK(now.functions[0].silent == dir + "current_vgpu_type");
+    CHECK(now.skipped.empty());
+    KeepVgpus(before, now);
+    CHECK(now.functions[0].last == 1145);
+    VgpuFacts next = card.Read(dir + "current_vgpu_type");
+    KeepVgpus(now, next);
+    CHECK(next.functions[0].last == 1145);
+  }
+  SECTION("for what it could be") {
+    VgpuFacts now = card.Read(dir + "creatable_vgpu_types");
+    CHECK(now.functions.at(0).current.is(1145));
+    CHECK(now.functions[0].silent == dir + "creatable_vgpu_types");
+    CHECK(now.functions[0].creatable.empty());
+    KeepVgpus(before, now);
+    CHECK(now.functions[0].creatable == before.functions[0].creatable);
+  }
 }
 
 TEST_CASE("a full card lists the heading alone", "[sysfs]") {
