@@ -193,7 +193,7 @@ Wish Agent::MakeWish(absl::Time now) const {
             .grants = ledger_->Grants(),
             .given = PartsOf(ledger_->answers()),
             .tenants = Wish::Tenants::kLast,
-            .kubelet_young = now < kubelet_grown_};
+            .kubelet_young = now < kubelet_grown_ || (kubelet_met_ && !plugins_->kubelet_up())};
   if (tenants_.due() <= now) {
     wish.tenants = tenants_.WantsProcesses(now) ? Wish::Tenants::kAll : Wish::Tenants::kPods;
   }
@@ -292,6 +292,7 @@ void Agent::StepPlugins(absl::Time now) {
     exit_code_ = kExitFailed;
     loop_.Stop();
   }
+  kubelet_met_ = kubelet_met_ || plugins_->kubelet_up();
   if (!given.empty()) OnAllocated(given, now);
   if (cluster_.WantsPods()) tenants_.Ask(now);
 }

@@ -127,6 +127,8 @@ class Agent {
   ModeKeeper mode_;
   absl::Time tenants_seen_ = absl::InfinitePast();  // all of them
   absl::Time keep_mode_again_ = absl::InfinitePast();
+  // One that comes up lists its pods, not all of them yet, before it takes plugins again.
+  bool kubelet_met_ = false;
   absl::Time kubelet_grown_ = absl::InfinitePast();
   absl::Time keep_again_ = absl::InfinitePast();
   std::vector<Job> work_;  // what the last picture wants done

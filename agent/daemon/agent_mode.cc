@@ -17,7 +17,7 @@ namespace {
 // How soon what could not be written is tried again.
 constexpr absl::Duration kKeepModeAgain = absl::Seconds(10);
 constexpr char kYoungKubelet[] =
-    "the kubelet, which has just started and may not list all of its pods yet";
+    "the kubelet, which is away or has just started and may not list all of its pods yet";
 
 bool HasJob(const std::vector<Job>& work, const GroupRelease& release) {
   return std::ranges::any_of(work, [&release](const Job& job) {

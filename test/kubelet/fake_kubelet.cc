@@ -92,6 +92,8 @@ absl::Status FakeKubelet::Start() {
   return pods_ == nullptr ? absl::OkStatus() : pods_->Start();
 }
 
+absl::Status FakeKubelet::StartPods() { return pods_->Start(); }
+
 void FakeKubelet::Stop(bool killed) {
   if (server_ == nullptr) return;
   if (pods_ != nullptr) pods_->Stop(killed);

@@ -53,6 +53,7 @@ struct FakeResource {
   absl::Time stopped_at;
   int registrations = 0;  // Register calls, whatever came of them
   int messages = 0;       // lists received
+  int healthy_lists = 0;  // those with a healthy device
   int repeats = 0;        // those that said the same as the one before on their stream
   v1beta1::ListAndWatchResponse newest;  // the last list as it came
   std::string ended_with;                // of the last stream that ended with an error
@@ -93,6 +94,9 @@ class FakeKubelet {
   // Sweeps the directory and listens on kubelet.sock. Nothing is remembered from before but pods
   // and the names of resources, as a checkpoint has them.
   absl::Status Start();
+  // A part of Start() that real ones do seconds before the rest: PodResources answers, and nobody
+  // listens on kubelet.sock yet.
+  absl::Status StartPods();
   // Ends every stream and connection. `killed` leaves each kubelet.sock behind, with no one
   // listening.
   void Stop(bool killed = false);

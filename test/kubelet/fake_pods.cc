@@ -65,6 +65,7 @@ FakePods::FakePods(const std::string& root_dir)
 FakePods::~FakePods() { Stop(false); }
 
 absl::Status FakePods::Start() {
+  if (server_ != nullptr) return absl::OkStatus();
   std::error_code error;
   std::filesystem::create_directories(dir_, error);
   if (error) return absl::UnavailableError(absl::StrFormat("%s: %s", dir_, error.message()));

@@ -26,7 +26,7 @@ class FakePods {
   FakePods(const FakePods&) = delete;
   FakePods& operator=(const FakePods&) = delete;
 
-  // Makes the directory where there is none, as kubelets do, and listens.
+  // Makes the directory where there is none, as kubelets do, and listens, unless it does already.
   absl::Status Start();
   // As FakeKubelet::Stop().
   void Stop(bool killed);

@@ -27,6 +27,7 @@ void FakeKubelet::TakeList(const PluginPtr& plugin, const v1beta1::ListAndWatchR
     if (!same) resource.pushed.push_back(id);
   }
   resource.devices = std::move(devices);
+  if (resource.Healthy() > 0) ++resource.healthy_lists;
   resource.newest = list;
   ++resource.messages;
   const bool first = !std::exchange(plugin->told, true);
