@@ -22,6 +22,7 @@ struct Line {
   const GroupPlan* group = nullptr;
   Result result = Result::kAlready;
   std::vector<Refusal> reasons;
+  bool gives_vgpus = false;  // a physical function whose virtual ones are vGPUs
 };
 
 std::string_view Word(Result result) {
@@ -48,6 +49,9 @@ std::string_view Word(const Line& line) {
     return line.result == Result::kAlready ? "no mediated devices to make" : Word(line.result);
   }
   if (line.group == nullptr || !IsPhysical(*line.group)) return Word(line.result);
+  if (line.gives_vgpus && line.result == Result::kAlready) {
+    return "nothing to bind, its virtual functions are given as vGPUs";
+  }
   if (line.result == Result::kBound) return "virtual functions made";
   return line.result == Result::kAlready ? "has its virtual functions" : Word(line.result);
 }
@@ -71,8 +75,19 @@ std::vector<Refusal> WhyNoVfs(const Picture& picture, const GroupPlan& group) {
            .remedy = "set resources[].sriov.vfs"}};
 }
 
+bool GivesVgpus(const Picture& picture, const GroupPlan& physical) {
+  return std::ranges::any_of(picture.plan.groups, [&](const GroupPlan& group) {
+    if (group.vgpu_type.empty()) return false;
+    return std::ranges::any_of(group.members, [&](const Member& member) {
+      const PciDevice* const device = FindDevice(picture.facts, member.address);
+      return device != nullptr && device->physfn &&
+             std::ranges::count(physical.members, *device->physfn, &Member::address) > 0;
+    });
+  });
+}
+
 Line Judge(const Picture& picture, const GroupPlan& group) {
-  Line line{.group = &group, .reasons = group.refusals};
+  Line line{.group = &group, .reasons = group.refusals, .gives_vgpus = GivesVgpus(picture, group)};
   if (group.verdict == Verdict::kUnselected) {
     line.reasons = IsPhysical(group) ? WhyNoVfs(picture, group) : std::vector{NotSelected(group)};
   }

@@ -95,7 +95,14 @@ Findings CommandLine(const DoctorFacts& facts) {
     if (std::ranges::any_of(kToldWords, begins)) told.emplace_back(word);
   }
   const bool asked = facts.command_line.find("intel_iommu=on") != std::string::npos;
-  if (IommuOf(facts) != IommuState::kOn && facts.firmware.maker == CpuMaker::kIntel && !asked) {
+  const bool needed = facts.firmware.maker == CpuMaker::kIntel && !asked;
+  // A recording that says nothing of groups, or no picture at all.
+  if (needed && IommuOf(facts) == IommuState::kUnknown) {
+    return {Unknown("it has no intel_iommu=on, and whether an IOMMU is on is not known here",
+                    "if none is on: add intel_iommu=on iommu=pt to it (GRUB_CMDLINE_LINUX, "
+                    "update-grub) and boot")};
+  }
+  if (needed && IommuOf(facts) != IommuState::kOn) {
     return {
         FailIommu(facts, "no intel_iommu=on is on the kernel command line, and no IOMMU is on",
                   "add intel_iommu=on iommu=pt to it (GRUB_CMDLINE_LINUX, update-grub) and boot",

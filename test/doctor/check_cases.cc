@@ -42,6 +42,11 @@ const std::vector<Case>& MachineCases() {
          f.command_line = "quiet";
          f.picture->facts.iommu.state = IommuState::kOff;
        }},
+      {"command line", State::kUnknown, "whether an IOMMU is on is not known here",
+       [](Facts& f) {
+         f.command_line = "quiet";
+         f.picture->facts.iommu.state = IommuState::kUnknown;
+       }},
       {"IOMMU", State::kFail, "no group",
        [](Facts& f) {
          f.picture->facts.iommu = {.state = IommuState::kOff, .evidence = {"no group"}};
