@@ -235,7 +235,8 @@ TEST_CASE("VGPU: a guest that goes by cdevs needs no group's node", "[vgpu]") {
   CHECK(States(PlanFor(facts, policy)) == "ready ");
 }
 
-TEST_CASE("VGPU: a type of others that is not named is left, told, and offered to nobody", "[vgpu]") {
+TEST_CASE("VGPU: a type of others that is not named is left, told, and offered to nobody",
+          "[vgpu]") {
   NodeFacts facts = OneCard();
   SetType(facts, kA4, 1153);
   const Policy policy = WantingVgpus({{"1145", 0}});
