@@ -44,6 +44,14 @@ std::optional<int> VgpuTypeOf(const VgpuFunction& function, const Records& recor
   return record->second.vgpu_type;
 }
 
+bool IsOwnVgpu(const VgpuFunction& function, const Records& records) {
+  const auto record = records.find(function.address);
+  return record != records.end() && HasSetVgpu(record->second) && function.current.known() &&
+         function.current.value() == record->second.vgpu_type;
+}
+
+bool TakesVgpuAway(const GroupPlan& group) { return group.vgpu_type == "0"; }
+
 VgpuNames NamesOfVgpus(const NodeFacts& facts, const Records& records, const Policy& policy) {
   VgpuNames names;
   for (const MdevRule& rule : policy.vgpu) names.insert(rule.names.begin(), rule.names.end());
@@ -61,12 +69,17 @@ VgpuNames NamesOfVgpus(const NodeFacts& facts, const Records& records, const Pol
 void RefuseVgpu(const Context& context, Draft& draft, size_t i) {
   const PciDevice& device = *draft.devices[i];
   if (draft.rules[i] == nullptr || !device.IsVf()) return;
-  if (MayBeVgpu(context.facts, device.address)) {
+  if (const VgpuFunction* const vgpu = FindVgpu(context.facts.vgpu, device.address);
+      vgpu != nullptr && !vgpu->current.is(0)) {
+    const bool ours = IsOwnVgpu(*vgpu, context.custody.records);
     return Refuse(draft, Code::kForeignManager, &device,
                   absl::StrFormat("%s is a vGPU: its current_vgpu_type is not 0", Spell(device)),
-                  absl::StrFormat("offer it with `vgpu`; or, if nothing uses it, echo 0 > "
-                                  "/sys/bus/pci/devices/%s/nvidia/current_vgpu_type",
-                                  device.address.ToString()));
+                  ours ? absl::StrFormat("offer it with `vgpu`; or vfio-agent release %s, once no "
+                                         "guest has it",
+                                         device.address.ToString())
+                       : absl::StrFormat("offer it with `vgpu`; or, if nothing uses it, echo 0 > "
+                                         "/sys/bus/pci/devices/%s/nvidia/current_vgpu_type",
+                                         device.address.ToString()));
   }
   const PciDevice* const physical = FindDevice(context.facts, *device.physfn);
   if (physical == nullptr || FindVgpuRule(context.policy, *physical) == nullptr) return;

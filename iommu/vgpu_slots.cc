@@ -4,7 +4,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 
 namespace vfio_agent {
 namespace {
@@ -31,7 +30,8 @@ VgpuPlace PlaceOf(const Context& context, int type, VgpuSlot& slot) {
   VgpuPlace place{.slot = &slot, .type = type};
   std::vector<const PciDevice*> others;
   for (const VgpuFunction* function : slot.functions) {
-    if (VgpuTypeOf(*function, context.custody.records) == type) ++place.have;
+    const bool going = slot.going.contains(function->address);
+    if (!going && VgpuTypeOf(*function, context.custody.records) == type) ++place.have;
     if (!function->current.is(0) || slot.given.contains(function->address)) continue;
     if (slot.IsSilent()) continue;
     const PciDevice* const device = FindDevice(context.facts, function->address);
@@ -69,16 +69,6 @@ std::string OtherMember(const Context& context, const PciDevice& device) {
     if (FindDevice(context.facts, listed) == nullptr) return listed.ToString();
   }
   return "";
-}
-
-std::string SpellType(const VgpuNames& names, int type) {
-  const auto name = names.find(type);
-  return name == names.end() ? absl::StrFormat("%d", type)
-                             : absl::StrFormat("%s (%d)", name->second, type);
-}
-
-std::string CurrentPath(const PciAddress& function) {
-  return absl::StrFormat("/sys/bus/pci/devices/%s/nvidia/current_vgpu_type", function.ToString());
 }
 
 }  // namespace
@@ -191,66 +181,6 @@ std::optional<Refusal> WhyNotGiven(const Context& context, const PciDevice& devi
       .code = Code::kForeignMember,
       .text = absl::StrFormat("%s shares group %d with %s: a vGPU needs a group to itself",
                               Spell(device), *device.group, other)};
-}
-
-Refusal UnknownVgpuType(const Context& context, const std::string& wanted,
-                        const PciDevice& physical) {
-  std::set<std::string> listed;
-  for (const VgpuFunction* function : SlotOf(context.facts, physical).functions) {
-    for (const VgpuType& type : function->creatable) listed.insert(type.name);
-  }
-  return {
-      .code = Code::kVfioDriverMissing,
-      .text = absl::StrFormat(
-          "no virtual function can be given the vGPU type '%s'; %s has room for: %s", wanted,
-          physical.address.ToString(), listed.empty() ? "nothing" : absl::StrJoin(listed, ", ")),
-      .remedy =
-          "write a name or number of nvidia/creatable_vgpu_types in vgpu[].types; of one "
-          "that the driver lists no more, since the card is full, give the name in "
-          "vgpu[].names"};
-}
-
-Refusal ShortageOf(const VgpuPlace& place, const VgpuNames& names, int missing) {
-  const std::optional<int> before = place.slot->giving;
-  if (before.value_or(place.type) != place.type) {
-    return {.code = Code::kProbeRefused,
-            .text = absl::StrFormat(
-                "%d more of the vGPU type %s wait until %s has those of the type %s, which leave "
-                "room for them or do not",
-                missing, SpellType(names, place.type), place.Address().ToString(),
-                SpellType(names, *before)),
-            .remedy = "nothing to do: they are planned again after that"};
-  }
-  return {.code = Code::kProbeRefused,
-          .text = absl::StrFormat(
-              "%d more of the vGPU type %s are wanted than %s has virtual functions or memory for",
-              missing, SpellType(names, place.type), place.Address().ToString()),
-          .remedy =
-              "lower the count in vgpu[].types, or take other types away: a card has room "
-              "for what nvidia/creatable_vgpu_types of its free functions lists"};
-}
-
-Refusal NotOffered(const Context& context, const VgpuFunction& function, const VgpuNames& names) {
-  const auto type = VgpuTypeOf(function, context.custody.records);
-  if (!type) {
-    return {.code = Code::kDriverChanged,
-            .text = absl::StrFormat("the vGPU type of %s cannot be read: it is not offered, and "
-                                    "not written to",
-                                    function.address.ToString()),
-            .remedy = absl::StrFormat("cat %s; dmesg | tail", CurrentPath(function.address))};
-  }
-  const auto record = context.custody.records.find(function.address);
-  const bool ours = record != context.custody.records.end() && HasSetVgpu(record->second);
-  return {.code = Code::kExcluded,
-          .text = absl::StrFormat("%s has the vGPU type %s, which vgpu[].types does not name%s: it "
-                                  "is offered to nobody",
-                                  function.address.ToString(), SpellType(names, *type),
-                                  names.contains(*type) ? "" : ", nor is its name known"),
-          .remedy = ours ? absl::StrFormat("vfio-agent release %s, once no guest has it",
-                                           function.address.ToString())
-                         : absl::StrFormat("name it in vgpu[].types (a count of 0 offers what is "
-                                           "there) and in vgpu[].names; or echo 0 > %s",
-                                           CurrentPath(function.address))};
 }
 
 }  // namespace vfio_agent

@@ -1,6 +1,7 @@
 // What planning of vGPUs counts and says: inner steps of PlanVgpus. Pure.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -21,6 +22,11 @@ struct VgpuSlot {
   // only afterwards: no other is given by the same plan.
   std::optional<int> giving;
   std::optional<Refusal> rival;  // why the card gets no more vGPUs while another manager runs
+  // Of what is more than the entry asks for, and of ours: those whose type is taken away, and those
+  // that keep it until who has them ends. `asked`: the groups of all that may be one or the other.
+  std::set<PciAddress> going;
+  std::map<PciAddress, std::string> staying;  // who has it
+  std::set<int> asked;
   bool IsSilent() const { return Silent() != nullptr; }
   const VgpuFunction* Silent() const;  // the first whose driver does not answer, or null
 };
@@ -53,9 +59,27 @@ std::optional<Refusal> WhyNoSlot(const Context& context, const VgpuSlot& slot);
 std::optional<Refusal> WhyNotWritten(const Context& context, const PciDevice& device);
 std::optional<Refusal> WhyNotGiven(const Context& context, const PciDevice& device);
 
-Refusal UnknownVgpuType(const Context& context, const std::string& wanted,
-                        const PciDevice& physical);
-Refusal ShortageOf(const VgpuPlace& place, const VgpuNames& names, int missing);
+// vgpu_surplus.cc: fills in going, staying and asked of `slots`, which are those of `rule`. What
+// others have set counts, and is never among them.
+void FindVgpuSurplus(const Context& context, const MdevRule& rule, const VgpuNames& names,
+                     std::vector<VgpuSlot>& slots);
+
+// vgpu_words.cc. Of a type whose name nothing tells of: what is in its way, on which card.
+struct UnknownVgpu {
+  Refusal why;
+  const PciDevice* physical = nullptr;
+  bool waits = false;  // others are being taken away: no more than a warning
+};
+UnknownVgpu UnknownVgpuType(const Context& context, const std::string& wanted,
+                            const std::vector<VgpuSlot>& slots, const VgpuNames& names);
+Refusal ShortageOf(const Context& context, const VgpuPlace& place, const VgpuNames& names,
+                   int missing);
+// One too many, but in use.
+Refusal StaysInUse(const PciAddress& function, int type, const VgpuNames& names,
+                   const std::string& users);
+// It has a type that the entry does not name.
 Refusal NotOffered(const Context& context, const VgpuFunction& function, const VgpuNames& names);
+// It has a type of ours, and no entry is about its card.
+Refusal LeftBehind(const VgpuFunction& function, const VgpuNames& names);
 
 }  // namespace vfio_agent

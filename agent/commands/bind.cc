@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/commands.h"
+#include "agent/daemon/daemon_lock.h"
 #include "agent/daemon/report.h"
 #include "agent/exit_code.h"
 #include "agent/json.h"
@@ -11,6 +12,7 @@
 #include "agent/work/one_shot.h"
 #include "agent/work/work.h"
 #include "iommu/job_key.h"
+#include "iommu/vgpu.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -40,6 +42,9 @@ std::string_view Word(Result result) {
 }
 
 std::string_view Word(const Line& line) {
+  if (line.group != nullptr && TakesVgpuAway(*line.group) && line.result == Result::kBound) {
+    return "vGPU type taken away";
+  }
   if (line.group != nullptr && !line.group->vgpu_type.empty()) {
     if (line.result == Result::kBound) return "vGPU type set";
     return line.result == Result::kAlready ? "has its vGPU type" : Word(line.result);
@@ -86,8 +91,22 @@ bool GivesVgpus(const Picture& picture, const GroupPlan& physical) {
   });
 }
 
-Line Judge(const Picture& picture, const GroupPlan& group) {
+// The kubelet could give it to a pod in the moment between our look and our write.
+Refusal LeftToDaemon(const GroupPlan& group, pid_t daemon) {
+  return {
+      .code = Code::kHeld,
+      .group = group.group,
+      .address = group.members.front().address,
+      .text = absl::StrFormat("a daemon (pid %d) runs: it takes vGPU types away itself", daemon),
+      .remedy = "change the daemon's configuration, which it notices by itself, or stop it"};
+}
+
+Line Judge(const Picture& picture, const Session& session, const GroupPlan& group) {
   Line line{.group = &group, .reasons = group.refusals, .gives_vgpus = GivesVgpus(picture, group)};
+  if (TakesVgpuAway(group)) {
+    const auto daemon = DaemonLock::Running(session.settings().state_dir);
+    if (daemon) line.reasons.push_back(LeftToDaemon(group, *daemon));
+  }
   if (group.verdict == Verdict::kUnselected) {
     line.reasons = IsPhysical(group) ? WhyNoVfs(picture, group) : std::vector{NotSelected(group)};
   }
@@ -219,17 +238,23 @@ absl::StatusOr<std::vector<Line>> JudgeTargets(const Picture& picture, const Ses
   }
   std::vector<Line> lines;
   for (const GroupPlan* group : targets) {
-    const bool done = std::ranges::any_of(
-        group->members, [&made](const Member& member) { return Has(made, member.address); });
-    if (!done) lines.push_back(Judge(picture, *group));
+    // What was taken away can be followed by what is set; nothing else is done twice.
+    const bool anew =
+        group->verdict == Verdict::kBind && !IsPhysical(*group) && !TakesVgpuAway(*group);
+    const bool done = !anew && std::ranges::any_of(group->members, [&made](const Member& member) {
+      return Has(made, member.address);
+    });
+    if (!done) lines.push_back(Judge(picture, session, *group));
   }
   return lines;
 }
 
-// First those whose virtual functions are to be made: only then can these be bound.
-std::vector<Line> MakeVfs(Session& session, const Picture& picture, std::vector<Line> lines) {
+// First those whose virtual functions are to be made, and those whose vGPU type is to be taken
+// away: only then can these be bound, or others set.
+std::vector<Line> MakeRoom(Session& session, const Picture& picture, std::vector<Line> lines) {
   std::erase_if(lines, [](const Line& line) {
-    return line.result != Result::kBound || !IsPhysical(*line.group);
+    return line.result != Result::kBound ||
+           !(IsPhysical(*line.group) || TakesVgpuAway(*line.group));
   });
   if (!lines.empty()) Carry(lines, session, picture);
   return lines;
@@ -247,7 +272,7 @@ int BindCommand(Session& session) {
   }
   std::vector<Line> lines = *std::move(targets);
   SetAsideOrPrint(session, *first);
-  const std::vector<Line> made = MakeVfs(session, *first, lines);
+  const std::vector<Line> made = MakeRoom(session, *first, lines);
   const std::unique_ptr<Picture> second = made.empty() ? nullptr : TakeOrPrint(session);
   if (!made.empty() && second == nullptr) return kExitFailed;
   if (second != nullptr) {

@@ -6,6 +6,7 @@
 #include "agent/json.h"
 #include "agent/listing/tables.h"
 #include "iommu/egm.h"
+#include "iommu/vgpu.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -32,7 +33,9 @@ std::string GroupText(const GroupPlan& group) {
   std::string text = absl::StrFormat("\n# %s: %s%s%s\n", GroupTitle(group), Name(group.verdict),
                                      group.resource.empty() ? "" : " ", group.resource);
   if (group.makes_mdevs) text += "#   keeps its driver, which makes mediated devices\n";
-  if (!group.vgpu_type.empty()) {
+  if (TakesVgpuAway(group)) {
+    text += "#   keeps its driver; its vGPU type, more than vgpu[].types asks for, is taken away\n";
+  } else if (!group.vgpu_type.empty()) {
     text += absl::StrFormat("#   keeps its driver; vGPU type %s\n", group.vgpu_type);
   }
   for (const Member& member : group.members) text += MemberLine(member);

@@ -51,6 +51,11 @@ void Agent::StartJobs(absl::Time now) {
 
 // False where it has to be tried again later.
 bool Agent::StartJob(const Job& job, absl::Time now) {
+  // Given to a pod since the picture was taken, which the next one knows.
+  if (TakesVgpuAway(job) && std::ranges::count(ledger_->Grants(), job.group, &Grant::group) > 0) {
+    Ask("allocate");
+    return true;
+  }
   const absl::Status status = jobs_.Start(job, now);
   if (absl::IsUnavailable(status)) {
     // A child of the agent before this one, or somebody's bind: it ends by itself.

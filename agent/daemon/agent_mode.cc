@@ -74,6 +74,8 @@ void Agent::AddReturns(const Wish& wish, Picture& picture, ModeView& view, std::
 // What there is to do in the mode that is in force.
 std::vector<Job> Agent::WorkOfMode(const Wish& wish, Picture& picture, ModeView& view) {
   std::vector<Job> work = PlanWork(picture, session_.OpenJournal().boot_id());
+  // A vGPU that it does not list yet may be a pod's.
+  if (wish.kubelet_young) std::erase_if(work, [](const Job& job) { return TakesVgpuAway(job); });
   view.to_bind = picture.custody.underway.at_work.size();
   for (const Job& job : work) view.to_bind += job.kind == JobKind::kBind ? 1 : 0;
   if (mode_.memory().mode != Mode::kContainer) view.holders = WhoKeeps(picture.plan);

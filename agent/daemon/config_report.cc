@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/daemon/report.h"
+#include "iommu/vgpu.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -25,6 +26,8 @@ const char* NextOf(PlanChange::Kind kind) {
   }
 }
 
+constexpr char kVgpuNext[] = "its units become Unhealthy, and its vGPU type is taken away";
+
 }  // namespace
 
 Event Foreseen(const PlanChange& change) {
@@ -38,7 +41,8 @@ Event Foreseen(const PlanChange& change) {
     texts.push_back(refusal.text);
     remedies.push_back(refusal.remedy);
   }
-  const bool served = group.verdict == Verdict::kBind || group.verdict == Verdict::kBound;
+  const bool served = !TakesVgpuAway(group) &&
+                      (group.verdict == Verdict::kBind || group.verdict == Verdict::kBound);
   const std::string resource = served ? group.resource : "";
   Event event{.name = "config_plan"};
   return event.With("group", group.group ? absl::StrFormat("%d", *group.group) : "")
@@ -49,7 +53,7 @@ Event Foreseen(const PlanChange& change) {
       .With("code", absl::StrJoin(codes, ","))
       .With("err", absl::StrJoin(texts, "; "))
       .With("remedy", absl::StrJoin(remedies, "; "))
-      .With("next", NextOf(change.kind));
+      .With("next", TakesVgpuAway(group) ? kVgpuNext : NextOf(change.kind));
 }
 
 Event ConfigReloaded(const std::string& file, const std::string& why,

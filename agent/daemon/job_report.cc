@@ -167,10 +167,14 @@ std::string RemedyOf(const JobEvent& event) {
 }
 
 Event JobStarted(const Job& job) {
+  const std::vector<PciAddress> devices = DevicesOf(job.actions);
+  const std::optional<int> vgpu =
+      devices.empty() ? std::nullopt : VgpuOf(job.actions, devices.front());
   Event event{.name = job.kind == JobKind::kBind ? "bind_started" : "release_started"};
   return event.With("group", GroupOf(job))
       .With("members", Members(job))
       .With("mdevs", Mdevs(job.actions))
+      .With("vgpu_type", vgpu ? absl::StrFormat("%d", *vgpu) : "")
       .With("steps", absl::StrFormat("%d", job.actions.size()))
       .With("overruled", absl::StrJoin(job.overruled, ","));
 }

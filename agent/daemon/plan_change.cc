@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_format.h"
+#include "iommu/vgpu.h"
 
 namespace vfio_agent {
 namespace {
@@ -24,6 +25,7 @@ std::map<std::string, const GroupPlan*> Index(const Plan& plan) {
 }
 
 bool IsServed(const GroupPlan& group) {
+  if (TakesVgpuAway(group)) return false;
   return group.verdict == Verdict::kBind || group.verdict == Verdict::kBound;
 }
 
@@ -63,6 +65,9 @@ std::optional<Kind> KindOfPhysical(const GroupPlan& was, const GroupPlan& will) 
 std::optional<Kind> KindOf(const Plan& before, const GroupPlan& was, const Plan& after,
                            const GroupPlan& will) {
   if (IsPhysical(will)) return KindOfPhysical(was, will);
+  if (TakesVgpuAway(will) && will.verdict == Verdict::kBind) {
+    return TakesVgpuAway(was) ? std::nullopt : std::optional(Kind::kNoLongerServed);
+  }
   if (IsServed(was) && !IsServed(will)) {
     return IsPhysical(was) ? Kind::kVfsLeft : Kind::kNoLongerServed;
   }

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/explain/explanation.h"
+#include "iommu/vgpu.h"
 
 namespace vfio_agent {
 namespace {
@@ -72,6 +73,10 @@ std::string VerdictWords(const GroupPlan& group, bool ready) {
     return group.verdict == Verdict::kBind
                ? "stays with its driver; `vfio-agent bind` would make mediated devices on it"
                : "stays with its driver, which has made the mediated devices that are wanted";
+  }
+  if (TakesVgpuAway(group) && group.verdict == Verdict::kBind) {
+    return "stays with its driver; `vfio-agent bind` would take its vGPU type away: more than "
+           "vgpu[].types asks for";
   }
   if (!group.vgpu_type.empty() && group.verdict == Verdict::kBind) {
     return absl::StrFormat(

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "iommu/job_key.h"
+#include "iommu/vgpu.h"
 
 namespace vfio_agent {
 namespace {
@@ -68,6 +69,11 @@ Rights RightsFrom(const std::vector<Action>& actions, size_t step) {
 
 Job MakeBindJob(const GroupPlan& group, const NodeFacts& facts, const Custody& custody,
                 const std::string& boot_id) {
+  if (TakesVgpuAway(group)) {
+    GroupRelease release{.group = *group.group, .actions = group.actions};
+    release.members = DevicesOf(release.actions);
+    return MakeReleaseJob(release, custody.records);
+  }
   Job job{.group = *JobKey(group), .kind = JobKind::kBind, .actions = group.actions};
   for (const Refusal& warning : group.warnings) {
     if (!warning.overruled) continue;

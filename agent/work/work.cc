@@ -1,5 +1,7 @@
 #include "agent/work/work.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "iommu/job_key.h"
@@ -32,6 +34,13 @@ std::vector<Job> FinishedWork(const Picture& picture) {
   std::vector<Job> work;
   for (auto& entry : finished) work.push_back(std::move(entry.second));
   return work;
+}
+
+bool TakesVgpuAway(const Job& job) {
+  return job.kind == JobKind::kRelease &&
+         std::ranges::any_of(job.actions, [](const Action& action) {
+           return std::holds_alternative<SetVgpuType>(action);
+         });
 }
 
 std::string DriversNow(const Tree& tree, const Job& job) {

@@ -17,6 +17,9 @@ std::vector<Job> PlanWork(const Picture& picture, const std::string& boot_id);
 // without steps.
 std::vector<Job> FinishedWork(const Picture& picture);
 
+// A vGPU's type is taken away: more than the configuration asks for.
+bool TakesVgpuAway(const Job& job);
+
 // "0000:01:00.0=vfio-pci,0000:01:00.1=none": where the devices of `job` are now. Reads links only,
 // which never block.
 std::string DriversNow(const Tree& tree, const Job& job);

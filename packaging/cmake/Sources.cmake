@@ -15,6 +15,11 @@ vfio_agent_library(iommu
           nvlink.cc partitions.cc plan.cc preset.cc record.cc release.cc relocation.cc remedies.cc
           resources.cc rival.cc rules.cc selector.cc silence.cc sriov.cc steps.cc tenancy.cc
           vgpu.cc vgpu_facts.cc vgpu_slots.cc
+          condition.cc custody.cc distance.cc egm.cc guards.cc isolation.cc mdev.cc
+          mdev_condition.cc mdev_names.cc mdev_release.cc members.cc naming.cc nvlink.cc
+          partitions.cc plan.cc preset.cc record.cc release.cc relocation.cc remedies.cc
+          resources.cc rival.cc rules.cc selector.cc sriov.cc steps.cc tenancy.cc vgpu.cc
+          vgpu_facts.cc vgpu_groups.cc vgpu_slots.cc vgpu_surplus.cc vgpu_words.cc
   PUBLIC vfio_agent::sysfs)
 vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto dra_health_v1.proto
   dra_health_v1alpha1.proto dra_v1.proto dra_v1beta1.proto health.proto outline.proto

@@ -83,7 +83,9 @@ TEST_CASE("VGPU: what was cut off is finished or put back", "[vgpu]") {
   CHECK(FinishedRecords(begun, wanted).size() == 1);
   CHECK(PlanRecovery(facts, Asked(begun), wanted).empty());
   const Plan unwanted = PlanFor(facts, WantingVgpus({{"1153", 0}}), Asked(begun));
-  const auto back = PlanRecovery(facts, Asked(begun), unwanted);
+  CHECK(Shell(GroupOf(unwanted, 20).actions) == kClear);
+  CHECK(PlanRecovery(facts, Asked(begun), unwanted).empty());
+  const auto back = PlanRecovery(facts, Asked(begun), PlanFor(facts, DefaultPolicy()));
   REQUIRE(back.size() == 1);
   CHECK(Shell(back[0].actions) == kClear);
   // Somebody else was first: only the journal forgets.
