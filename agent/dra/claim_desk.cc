@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "agent/cluster/api_json.h"
 #include "agent/dra/real_devices.h"
 #include "sysfs/status.h"
 
@@ -34,6 +35,18 @@ std::string OfAnotherDriver(const PreparedClaim& claim) {
 }
 
 }  // namespace
+
+std::optional<ClaimPod> OnlyPodOf(std::string_view text, const ClaimRef& claim) {
+  const absl::StatusOr<ApiJson> object = ParseApiJson(text);
+  if (!object.ok() || TextAt(*object, {"metadata", "uid"}) != claim.uid) return std::nullopt;
+  const ApiJson* const reserved = At(*object, {"status", "reservedFor"});
+  if (reserved == nullptr || !reserved->is_array() || reserved->size() != 1) return std::nullopt;
+  const ApiJson& user = reserved->front();
+  ClaimPod pod{.name = TextAt(user, {"name"}), .uid = TextAt(user, {"uid"})};
+  const bool is_pod = TextAt(user, {"resource"}) == "pods";
+  if (!is_pod || !IsNamePart(pod.name) || !IsPlainUid(pod.uid)) return std::nullopt;
+  return pod;
+}
 
 std::shared_ptr<const DraOffers> ClaimDesk::offers() const {
   const MutexLock lock(state_mutex_);
@@ -114,11 +127,13 @@ std::vector<std::string> ClaimDesk::Set(std::shared_ptr<const DraOffers> offers)
 }
 
 void ClaimDesk::Prepare(const ClaimRef& claim, Prepared done) {
-  const auto answer = [this, claim](const Devices& devices, const Prepared& tell) {
+  const auto answer = [this, claim](const Devices& devices, const Prepared& tell,
+                                    std::optional<ClaimPod> pod = std::nullopt) {
     Tell({.kind = devices.ok() ? ClaimEvent::Kind::kPrepared : ClaimEvent::Kind::kPrepareFailed,
           .claim = claim,
           .units = UnitsOf(claim.uid),
-          .text = Message(devices.status())});
+          .text = Message(devices.status()),
+          .pod = std::move(pod)});
     tell(devices);
   };
   if (const absl::Status status = CheckRef(claim); !status.ok()) return answer(status, done);
@@ -129,7 +144,9 @@ void ClaimDesk::Prepare(const ClaimRef& claim, Prepared done) {
   }
   options_.source->FetchClaim(claim, [this, claim, waiting, answer, tell = std::move(done)](
                                          const absl::StatusOr<std::string>& text) {
-    answer(Complete(claim, text, *waiting), tell);
+    const Devices devices = Complete(claim, text, *waiting);
+    const bool ask = !devices.ok() && text.ok();
+    answer(devices, tell, ask ? OnlyPodOf(*text, claim) : std::nullopt);
   });
 }
 

@@ -4,7 +4,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -36,13 +38,25 @@ class ClaimSource {
   virtual void FetchClaim(const ClaimRef& claim, Done done) = 0;
 };
 
+// A pod that a claim is reserved for; it is in the claim's namespace.
+struct ClaimPod {
+  std::string name;
+  std::string uid;
+  bool operator==(const ClaimPod&) const = default;
+};
+
+// Whom the claim in `text` is for, where status.reservedFor has one pod alone: with several of them
+// nobody says which one waits.
+std::optional<ClaimPod> OnlyPodOf(std::string_view text, const ClaimRef& claim);
+
 // Something that happened to a claim; told on whatever thread.
 struct ClaimEvent {
   enum class Kind { kPrepared, kPrepareFailed, kUnprepared, kUnprepareFailed };
   Kind kind = Kind::kPrepared;
   ClaimRef claim;
   std::vector<std::string> units;
-  std::string text;  // why not
+  std::string text;             // why not
+  std::optional<ClaimPod> pod;  // who waits for one that was not prepared, where that is known
 };
 
 // A claim gets its units as a container gets them of Allocate: each is looked at once more in the
