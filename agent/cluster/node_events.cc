@@ -47,6 +47,8 @@ constexpr auto kRows = std::to_array<Row>({
     {"directory_replaced", kWarning, "DirectoryReplaced", "Register",
      "has a new device-plugin directory"},
     {"allocate_refused", kWarning, "AllocateRefused", "Allocate", "was not given"},
+    {"claim_refused", kWarning, "ClaimRefused", "Prepare", "was not prepared"},
+    {"unprepare_failed", kWarning, "UnprepareFailed", "Unprepare", "was not taken back"},
     {"prestart_refused", kWarning, "StartRefused", "Start", "must not be started with", true},
     {"config_reloaded", kNormal, "ConfigReloaded", "Configure", "has a new configuration"},
     {"config_rejected", kWarning, "ConfigRejected", "Configure", "keeps its configuration"},
@@ -88,6 +90,10 @@ struct About {
 About AboutOf(const Event& event) {
   const std::string unit = Field(event, "unit"), resource = Field(event, "resource");
   const std::string group = Field(event, "group"), members = Field(event, "members");
+  if (const std::string claim = Field(event, "claim"); !claim.empty()) {
+    // The next claim of that name is another one.
+    return {absl::StrFormat("claim %s %s", claim, Field(event, "uid")), "ResourceClaim " + claim};
+  }
   if (!unit.empty()) return {"unit " + unit, absl::StrFormat("unit %s of %s", unit, resource)};
   if (const std::string ids = Field(event, "ids"); !ids.empty()) {
     return {resource + " " + ids, absl::StrFormat("%s of %s", ids, resource)};
@@ -105,6 +111,13 @@ About AboutOf(const Event& event) {
   if (event.name == "pods_unknown") return {"", "the kubelet"};
   if (const std::string what = Field(event, "what"); !what.empty()) return {what, what};
   return {"", "this node"};
+}
+
+std::optional<PodRef> PodIn(const Event& event) {
+  const std::string pod = Field(event, "pod"), uid = Field(event, "pod_uid");
+  const size_t slash = pod.find('/');
+  if (uid.empty() || slash == std::string::npos) return std::nullopt;
+  return PodRef{.pod_namespace = pod.substr(0, slash), .name = pod.substr(slash + 1), .uid = uid};
 }
 
 struct Part {
@@ -173,7 +186,8 @@ std::optional<NodeEvent> ToNodeEvent(const Event& event) {
                  .type = std::string(of_unit && usual ? kNormal : row->type),
                  .action = std::string(row->action),
                  .subject = about.key,
-                 .note = NoteOf(event, *row, about)};
+                 .note = NoteOf(event, *row, about),
+                 .pod = PodIn(event)};
   if (row->of_pod) {
     told.resource = Field(event, "resource");
     const std::string ids = Field(event, "ids");

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/cluster/cluster.h"
 #include "agent/daemon/event.h"
 
 namespace vfio_agent {
@@ -24,6 +25,7 @@ struct NodeEvent {
   // refused Allocate: that pod never gets the units, and whoever has them is another.
   std::string resource;
   std::vector<std::string> units;
+  std::optional<PodRef> pod;  // who waits for a claim that was not prepared
   bool operator==(const NodeEvent&) const = default;
 };
 

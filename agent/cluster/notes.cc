@@ -8,7 +8,15 @@ namespace {
 
 constexpr absl::Duration kShort = absl::Seconds(10);
 
-std::string RemedyFor(absl::StatusCode code, const std::string& rule) {
+bool MayPass(absl::StatusCode code) {
+  return code != absl::StatusCode::kPermissionDenied &&
+         code != absl::StatusCode::kFailedPrecondition &&
+         code != absl::StatusCode::kInvalidArgument;
+}
+
+}  // namespace
+
+std::string RequestRemedy(absl::StatusCode code, const std::string& rule) {
   switch (code) {
     case absl::StatusCode::kPermissionDenied:
       return absl::StrFormat("the service account's role lacks the rule %s", rule);
@@ -27,14 +35,6 @@ std::string RemedyFor(absl::StatusCode code, const std::string& rule) {
   }
 }
 
-bool MayPass(absl::StatusCode code) {
-  return code != absl::StatusCode::kPermissionDenied &&
-         code != absl::StatusCode::kFailedPrecondition &&
-         code != absl::StatusCode::kInvalidArgument;
-}
-
-}  // namespace
-
 void ClusterNotes::Hear(const std::string& doing, const std::string& rule,
                         const absl::Status& status, absl::Time now) {
   const auto found = troubles_.find(doing);
@@ -51,7 +51,7 @@ void ClusterNotes::Hear(const std::string& doing, const std::string& rule,
   if (MayPass(status.code()) && now - trouble.since < kShort) return;
   trouble.told.insert(status.code());
   Say(absl::StrFormat("API server %s: cannot %s: %s: %s", server_, doing, Message(status),
-                      RemedyFor(status.code(), rule)));
+                      RequestRemedy(status.code(), rule)));
 }
 
 void ClusterNotes::NodeIs(const std::string& name, bool there) {

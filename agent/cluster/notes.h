@@ -12,13 +12,16 @@
 
 namespace vfio_agent {
 
+// What to do about a request that failed so. `rule` is what a role needs for it: "nodes: list,
+// watch".
+std::string RequestRemedy(absl::StatusCode code, const std::string& rule);
+
 class ClusterNotes {
  public:
   explicit ClusterNotes(std::string server) : server_(std::move(server)) {}
 
-  // What `doing` ("watch this Node") has come to, each time that it is known anew. `rule` is what
-  // a role needs for it: "nodes: list, watch". A server that is only away for some seconds, as it
-  // is when it is updated, is not told of.
+  // What `doing` ("watch this Node") has come to, each time that it is known anew. A server that is
+  // only away for some seconds, as it is when it is updated, is not told of.
   void Hear(const std::string& doing, const std::string& rule, const absl::Status& status,
             absl::Time now);
   // Whether there is a Node of this name, each time that it is known anew.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -22,6 +23,7 @@ struct Served {
   size_t left = 0;                     // that the plan has and no list
   std::vector<std::string> resources;  // that give: "8 nvidia.com/…"
   std::vector<std::string> unregistered;  // "nvidia.com/…: why"
+  std::set<std::string> errors;           // of what is registered: slices that do not follow
   std::map<std::string, int> reasons;     // why units are not healthy
 };
 
@@ -44,6 +46,7 @@ void Count(const AgentStatus& status, const ResourceStatus& resource, Served& se
   const PluginStatus* const plugin = FindPlugin(status, resource.name);
   if (plugin != nullptr && plugin->registered) {
     served.given += healthy;
+    if (!plugin->last_error.empty()) served.errors.insert(plugin->last_error);
     if (healthy > 0) served.resources.push_back(absl::StrFormat("%d %s", healthy, resource.name));
   } else {
     const std::string why = plugin == nullptr ? "" : plugin->last_error;
@@ -105,7 +108,7 @@ NodeCondition SayNothingGiven(const AgentStatus& status, const Served& served) {
   const std::string refused = Refused(node);
   if (served.healthy > 0) {
     return Say(kFalse, status.kubelet ? "NotRegistered" : "KubeletDown",
-               {status.kubelet ? "the kubelet does not watch: " + List(served.unregistered, "; ")
+               {status.kubelet ? "not registered: " + List(served.unregistered, "; ")
                                : "the kubelet does not answer on its socket",
                 absl::StrFormat("%d units wait for it", served.healthy), refused});
   }
@@ -146,6 +149,7 @@ NodeCondition SayServing(const AgentStatus& status, const Served& served) {
       kTrue, "Serving",
       {List(served.resources),
        served.unregistered.empty() ? "" : "not registered: " + List(served.unregistered, "; "),
+       List({served.errors.begin(), served.errors.end()}, "; "),
        sick == 0 ? "" : absl::StrFormat("%d units cannot be given now", sick),
        Refused(*status.node),
        IsUnderway(mode)

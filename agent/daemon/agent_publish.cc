@@ -50,12 +50,12 @@ void Agent::Publish(const Picture& picture, const std::vector<std::string>& note
   WriteCdi(offers_);
   plugins_->Set(offers_);
   for (const Event& event : dra_.Publish(session_, picture, offers_, MonotonicNow())) Say(event);
-  const NfdLabels labels = MakeNfdLabels(picture.plan.iommu, offers_, ModeLabels(mode_.Status()));
+  std::vector<Offer> all = offers_;
+  std::ranges::copy(dra_.offers(), std::back_inserter(all));
+  const NfdLabels labels = MakeNfdLabels(picture.plan.iommu, all, ModeLabels(mode_.Status()));
   labels_ = labels.text;
   TellNfd(settings.nfd_dir, labels);
   retries_.See(picture.plan, work_, picture.custody.underway.at_work);
-  std::vector<Offer> all = offers_;
-  std::ranges::copy(dra_.offers(), std::back_inserter(all));
   book_.Pictured(picture, all);
   LookAgain(picture);
   // A picture is made of many small pieces: give them back.

@@ -34,6 +34,10 @@ Event ClaimSeen(const ClaimEvent& seen) {
       .With("uid", seen.claim.uid)
       .With("ids", absl::StrJoin(seen.units, ","))
       .With("err", seen.text);
+  if (seen.pod) {
+    event.With("pod", absl::StrFormat("%s/%s", seen.claim.claim_namespace, seen.pod->name))
+        .With("pod_uid", seen.pod->uid);
+  }
   if (Failed(seen.kind)) {
     event.With("next", "the kubelet tries again");
     event.With("remedy", RemedyIn(seen.text, seen.units.empty() ? "" : seen.units.front()));

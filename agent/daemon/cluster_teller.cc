@@ -88,6 +88,7 @@ void ClusterTeller::Saw(const Event& event, bool again) {
   const Clocks now = Now();
   if (!again) waiting_.Add(*told, now.steady);
   series_.Add(*told, std::nullopt, now);
+  if (told->pod) series_.Add(*told, told->pod, now);
 }
 
 void ClusterTeller::SawPods(const PodClaims& claims, const std::string& device_plugin_dir) {

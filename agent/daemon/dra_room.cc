@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "agent/daemon/cluster_teller.h"
 #include "agent/daemon/report.h"
 #include "agent/daemon/transitions.h"
@@ -15,6 +16,9 @@
 
 namespace vfio_agent {
 namespace {
+
+constexpr char kNoApi[] =
+    "`serve: dra` needs the API server, without which no claim is prepared and no device published";
 
 constexpr char kDefaultCdiDir[] = "/var/run/cdi";
 
@@ -91,10 +95,7 @@ ClaimSource* DraRoom::OpenApi(const Session& session) {
     api_ = *std::move(api);
     return api_.get();
   }
-  notes_.push_back(
-      absl::StrFormat("`serve: dra` needs the API server, without which no claim is prepared and "
-                      "no device published: %s",
-                      Message(api.status())));
+  notes_.push_back(absl::StrFormat("%s: %s", kNoApi, Message(api.status())));
   no_claims_ = std::make_unique<NoClaims>();
   return no_claims_.get();
 }
@@ -184,15 +185,22 @@ DraRoom::News DraRoom::Step(absl::Time now) {
   return news;
 }
 
+// Claims can have nothing of a driver that the kubelet does not know, and nothing that no slice
+// has.
 std::vector<PluginStatus> DraRoom::Status() const {
   std::vector<PluginStatus> list;
+  if (driver_ == nullptr) return list;
+  const DraApi::Slices slices =
+      api_ == nullptr ? DraApi::Slices{.failure = kNoApi} : api_->slices();
+  std::vector<std::string> errors = {driver_->failure(), slices.failure};
+  std::erase(errors, "");
   for (const Offer& offer : offers_) {
     if (offer.units.empty()) continue;
     list.push_back({.resource = offer.resource,
-                    .registered = driver_->registered(),
+                    .registered = driver_->registered() && slices.some,
                     .units = static_cast<int>(offer.units.size()),
                     .socket = driver_->socket(),
-                    .last_error = driver_->failure()});
+                    .last_error = absl::StrJoin(errors, "; ")});
   }
   return list;
 }

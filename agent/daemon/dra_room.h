@@ -51,7 +51,8 @@ class DraRoom {
   News Step(absl::Time now);
   absl::Time due() const;
 
-  // As the plugins tell it of theirs: one for each resource that has units.
+  // As the plugins tell it of theirs: one for each resource that has units. Registered: the kubelet
+  // has the driver, and the API server slices; the last error is also of slices that do not follow.
   std::vector<PluginStatus> Status() const;
 
   // Requests to the API server that have ended, by verb and result.

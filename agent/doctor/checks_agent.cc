@@ -80,14 +80,19 @@ Findings Registration(const DoctorFacts& facts) {
   std::vector<std::string> registered;
   Findings findings;
   for (const PluginStatus& plugin : status->plugins) {
-    if (plugin.registered || plugin.units == 0) {
+    // Of what is served by claims the slices can fail all the same.
+    const bool well = plugin.registered && plugin.last_error.empty();
+    if (well || plugin.units == 0) {
       registered.push_back(Printable(plugin.resource, 256));
       continue;
     }
     findings.push_back(Fail(
-        absl::StrFormat("%s is not registered%s", Printable(plugin.resource, 256),
-                        plugin.last_error.empty() ? "" : ": " + Printable(plugin.last_error, 256)),
-        "it registers as soon as the kubelet answers: see the checks of the kubelet"));
+        absl::StrFormat("%s%s%s", Printable(plugin.resource, 256),
+                        plugin.registered ? "" : " is not registered",
+                        plugin.last_error.empty() ? "" : ": " + Printable(plugin.last_error, 512)),
+        "it registers as soon as the kubelet answers: see the checks of the kubelet; with `serve: "
+        "dra` also the token and the rights that it needs: packaging/kustomize/overlays/dra "
+        "(components/dra/rbac.yaml), or api.enabled and dra.enabled in the chart"));
   }
   if (!registered.empty() || findings.empty()) {
     findings.insert(findings.begin(), Ok(registered.empty() ? "nothing to register"

@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
+#include "agent/cluster/api_json.h"
 
 namespace vfio_agent {
 namespace {
@@ -140,6 +141,18 @@ bool IsPlainUid(std::string_view uid) {
          std::ranges::all_of(uid, [](char c) {
            return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-';
          });
+}
+
+std::optional<ClaimPod> OnlyPodOf(std::string_view text, const ClaimRef& claim) {
+  const absl::StatusOr<ApiJson> object = ParseApiJson(text);
+  if (!object.ok() || TextAt(*object, {"metadata", "uid"}) != claim.uid) return std::nullopt;
+  const ApiJson* const reserved = At(*object, {"status", "reservedFor"});
+  if (reserved == nullptr || !reserved->is_array() || reserved->size() != 1) return std::nullopt;
+  const ApiJson& user = reserved->front();
+  ClaimPod pod{.name = TextAt(user, {"name"}), .uid = TextAt(user, {"uid"})};
+  const bool is_pod = TextAt(user, {"resource"}) == "pods";
+  if (!is_pod || !IsNamePart(pod.name) || !IsPlainUid(pod.uid)) return std::nullopt;
+  return pod;
 }
 
 }  // namespace vfio_agent

@@ -35,6 +35,17 @@ struct Allocation {
 absl::StatusOr<Allocation> ParseAllocation(std::string_view text, const ClaimRef& claim,
                                            const std::string& driver, const std::string& pool);
 
+// A pod that a claim is reserved for; it is in the claim's namespace.
+struct ClaimPod {
+  std::string name;
+  std::string uid;
+  bool operator==(const ClaimPod&) const = default;
+};
+
+// Whom the claim in `text` is for, where status.reservedFor has one pod alone: with several of them
+// nobody says which one waits.
+std::optional<ClaimPod> OnlyPodOf(std::string_view text, const ClaimRef& claim);
+
 // What a unit was when a claim was given it: the claim has that, whatever the configuration makes
 // of its devices later.
 struct GivenUnit {

@@ -118,12 +118,14 @@ std::vector<std::string> ClaimDesk::Set(std::shared_ptr<const DraOffers> offers)
 }
 
 void ClaimDesk::Prepare(const ClaimRef& claim, Prepared done) {
-  const auto answer = [this, claim, began = MonotonicNow()](const Devices& devices,
-                                                            const Prepared& tell) {
+  const auto answer = [this, claim, began = MonotonicNow()](
+                          const Devices& devices, const Prepared& tell,
+                          std::optional<ClaimPod> pod = std::nullopt) {
     Tell({.kind = devices.ok() ? ClaimEvent::Kind::kPrepared : ClaimEvent::Kind::kPrepareFailed,
           .claim = claim,
           .units = UnitsOf(claim.uid),
           .text = Message(devices.status()),
+          .pod = std::move(pod),
           .took = MonotonicNow() - began});
     tell(devices);
   };
@@ -135,7 +137,9 @@ void ClaimDesk::Prepare(const ClaimRef& claim, Prepared done) {
   }
   options_.source->FetchClaim(claim, [this, claim, waiting, answer, tell = std::move(done)](
                                          const absl::StatusOr<std::string>& text) {
-    answer(Complete(claim, text, *waiting), tell);
+    const Devices devices = Complete(claim, text, *waiting);
+    const bool ask = !devices.ok() && text.ok();
+    answer(devices, tell, ask ? OnlyPodOf(*text, claim) : std::nullopt);
   });
 }
 

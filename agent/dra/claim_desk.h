@@ -4,7 +4,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -43,8 +45,9 @@ struct ClaimEvent {
   Kind kind = Kind::kPrepared;
   ClaimRef claim;
   std::vector<std::string> units;
-  std::string text;     // why not
-  absl::Duration took;  // with what the API server took of it
+  std::string text;             // why not
+  std::optional<ClaimPod> pod;  // who waits for one that was not prepared, where that is known
+  absl::Duration took;          // with what the API server took of it
 };
 
 // A claim gets its units as a container gets them of Allocate: each is looked at once more in the

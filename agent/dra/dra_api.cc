@@ -41,6 +41,7 @@ struct DraApi::Shared {
   std::vector<std::string> notes ABSL_GUARDED_BY(mutex);
   ApiClient::Counts requests ABSL_GUARDED_BY(mutex);
   bool written ABSL_GUARDED_BY(mutex) = false;
+  Slices slices ABSL_GUARDED_BY(mutex);
   bool stopping ABSL_GUARDED_BY(mutex) = false;
 
   // Held while one is called, so that none is after Shutdown().
@@ -76,13 +77,16 @@ void DraApi::Shared::Answer(uint64_t id, const absl::StatusOr<std::string>& text
 void DraApi::Shared::Publish(DraApiWorker& worker) {
   std::vector<std::string> told = worker.TakeNotes();
   const bool stands = worker.written();
+  Slices now{.some = worker.some(), .failure = worker.failure()};
   const MutexLock lock(mutex);
   const bool before = written;
   requests = worker.requests();
+  const bool changed = slices != now;
+  slices = std::move(now);
   notes.insert(notes.end(), told.begin(), told.end());
   written = stands && !wanted;
   // With the lock held, so that nobody is woken whose loop is gone; it only writes an eventfd.
-  if ((!told.empty() || written != before) && wake) wake();
+  if ((!told.empty() || written != before || changed) && wake) wake();
 }
 
 void DraApi::Shared::Work(const Options& options, const std::string& server) {
@@ -159,6 +163,11 @@ ApiClient::Counts DraApi::Requests() const {
 bool DraApi::written() const {
   const MutexLock lock(shared_->mutex);
   return shared_->written;
+}
+
+DraApi::Slices DraApi::slices() const {
+  const MutexLock lock(shared_->mutex);
+  return shared_->slices;
 }
 
 void DraApi::Shutdown(absl::Duration limit) {

@@ -47,6 +47,12 @@ class DraApi final : public ClaimSource {
   ApiClient::Counts Requests() const;
   // What the last Want() was told of stands there.
   bool written() const;
+  struct Slices {
+    bool some = false;    // any of ours stands there, as far as is known
+    std::string failure;  // why not all is written, and what to do; empty where it is
+    bool operator==(const Slices&) const = default;
+  };
+  Slices slices() const;
 
   void Shutdown(absl::Duration limit);
 

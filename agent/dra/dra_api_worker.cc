@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "sysfs/clock.h"
+#include "sysfs/status.h"
 
 namespace vfio_agent {
 namespace {
@@ -15,7 +16,9 @@ constexpr char kNodes[] = "/api/v1/nodes";
 // How many slices are listed at once: of 128 devices each, they are to stay within what is taken of
 // one answer.
 constexpr int kPage = 10;
-// What the role of the service account must allow, for each thing that is done.
+// What is done, and what the role of the service account must allow for it.
+constexpr char kWatching[] = "watch this node's ResourceSlices";
+constexpr char kWriting[] = "publish ResourceSlices";
 constexpr char kWatchRule[] = "resourceslices of resource.k8s.io: list, watch";
 constexpr char kWriteRule[] = "resourceslices of resource.k8s.io: create, patch, delete";
 constexpr char kReadRule[] = "resourceclaims of resource.k8s.io: get";
@@ -44,6 +47,11 @@ ApiClient::Options ClaimOptions(const ClusterOptions& options, const std::string
   client.connect = std::min(client.connect, kConnect);
   client.answer = std::min(client.answer, kAnswer);
   return client;
+}
+
+std::string Spell(const char* doing, const char* rule, const absl::Status& status) {
+  return absl::StrFormat("cannot %s: %s: %s", doing, Message(status),
+                         RequestRemedy(status.code(), rule));
 }
 
 }  // namespace
@@ -110,7 +118,8 @@ void DraApiWorker::OnWatchEnd(const ApiAnswer& answer) {
 
 void DraApiWorker::TakeNews(absl::Time now) {
   for (const WatchNews& news : watch_.TakeNews()) writer_.Saw(news);
-  notes_.Hear("watch this node's ResourceSlices", kWatchRule, watch_.status(), now);
+  watched_ = watch_.status();
+  notes_.Hear(kWatching, kWatchRule, watched_, now);
 }
 
 void DraApiWorker::StartWriting(absl::Time now) {
@@ -119,7 +128,7 @@ void DraApiWorker::StartWriting(absl::Time now) {
   auto done = [this](const ApiAnswer& answer) {
     const absl::Time then = MonotonicNow();
     writer_.OnAnswer(answer, then);
-    notes_.Hear("publish ResourceSlices", kWriteRule, writer_.status(), then);
+    notes_.Hear(kWriting, kWriteRule, writer_.status(), then);
   };
   const std::string path = absl::StrFormat("%s/%s", kSlices, call->name);
   switch (call->kind) {
@@ -136,6 +145,14 @@ ApiClient::Counts DraApiWorker::requests() const {
   ApiClient::Counts all = client_.counts();
   for (const auto& [what, count] : claims_.counts()) all[what] += count;
   return all;
+}
+
+std::string DraApiWorker::failure() const {
+  if (written()) return "";
+  // What cannot be seen is not written either.
+  if (!watched_.ok()) return Spell(kWatching, kWatchRule, watched_);
+  if (!writer_.status().ok()) return Spell(kWriting, kWriteRule, writer_.status());
+  return "";
 }
 
 void DraApiWorker::Turn() {

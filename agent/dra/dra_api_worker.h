@@ -31,6 +31,9 @@ class DraApiWorker {
   std::vector<std::string> TakeNotes() { return notes_.Take(); }
   bool written() const { return writer_.written(); }
   ApiClient::Counts requests() const;
+  bool some() const { return writer_.some(); }
+  // Why not all is written, and what to do; empty where it is, or nothing has failed yet.
+  std::string failure() const;
 
  private:
   void StartWatching(absl::Time now);
@@ -45,6 +48,7 @@ class DraApiWorker {
   ApiClient client_;
   ApiClient claims_;
   ObjectWatch watch_;
+  absl::Status watched_;  // what the last answer to watch_ was
   SliceWriter writer_;
   ClusterNotes notes_;
   std::string query_;      // our slices

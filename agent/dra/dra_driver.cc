@@ -57,11 +57,24 @@ void DraDriver::Put(ClaimEvent event) {
 void DraDriver::Told(const absl::Status& status) {
   const MutexLock lock(mutex_);
   registered_ = status.ok();
-  news_.notes.push_back(
-      status.ok() ? absl::StrFormat("the kubelet has the DRA driver %s", options_.places.driver)
-                  : absl::StrFormat("the kubelet does not take the DRA driver %s: %s",
-                                    options_.places.driver, Message(status)));
+  std::string refusal;
+  if (status.ok()) {
+    news_.notes.push_back(
+        absl::StrFormat("the kubelet has the DRA driver %s", options_.places.driver));
+  } else {
+    refusal = absl::StrFormat("the kubelet does not take the DRA driver %s: %s",
+                              options_.places.driver, Message(status));
+    // It asks again each second or so, and says the same.
+    if (refusal != refusal_) news_.notes.push_back(refusal);
+  }
+  refusal_ = std::move(refusal);
   if (wake_) wake_();
+}
+
+std::string DraDriver::failure() const {
+  if (!last_failure_.empty()) return last_failure_;
+  const MutexLock lock(mutex_);
+  return refusal_;
 }
 
 bool DraDriver::registered() const {
@@ -91,6 +104,7 @@ DraDriver::News DraDriver::Step(absl::Time now) {
     server_.reset();
     const MutexLock lock(mutex_);
     registered_ = false;
+    refusal_.clear();
     serve_at_ = now;
   }
   if (serve_at_ <= now) Serve(now);

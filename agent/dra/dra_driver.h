@@ -48,9 +48,10 @@ class DraDriver {
 
   // The kubelet has taken us.
   bool registered() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Full path; empty while nothing is served, and then why.
+  // Full path; empty while nothing is served.
   std::string socket() const { return server_ == nullptr ? "" : server_->path(); }
-  const std::string& failure() const { return last_failure_; }
+  // Why nothing is served, or what the kubelet says against us.
+  std::string failure() const ABSL_LOCKS_EXCLUDED(mutex_);
   PreparedClaims prepared() const { return desk_.prepared(); }
 
   // Removes the socket; what is prepared stays so.
@@ -75,6 +76,7 @@ class DraDriver {
   mutable Mutex mutex_;
   std::function<void()> wake_ ABSL_GUARDED_BY(mutex_);
   bool registered_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string refusal_ ABSL_GUARDED_BY(mutex_);  // of the kubelet, until it takes us
   News news_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<DraServer> server_;  // ends before what its calls use
 };

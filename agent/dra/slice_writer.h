@@ -45,6 +45,8 @@ class SliceWriter {
 
   // What is wanted stands there, as far as is known.
   bool written() const;
+  // Any slice of ours stands there, as far as is known.
+  bool some() const { return !seen_.empty(); }
   // OK, or why the last request failed.
   const absl::Status& status() const { return status_; }
 

@@ -43,6 +43,19 @@ Counts Count(const Offer& offer) {
   return counts;
 }
 
+// A resource that is to be served otherwise from now on has two offers for a while.
+std::vector<std::pair<std::string, Counts>> CountAll(const std::vector<Offer>& offers) {
+  std::vector<std::pair<std::string, Counts>> all;
+  for (const Offer& offer : offers) {
+    auto found = std::ranges::find(all, offer.resource, &std::pair<std::string, Counts>::first);
+    if (found == all.end()) found = all.insert(all.end(), {offer.resource, Counts()});
+    const Counts counts = Count(offer);
+    found->second.units += counts.units;
+    found->second.healthy += counts.healthy;
+  }
+  return all;
+}
+
 std::string LabelsOf(const std::string& stem, const Counts& counts) {
   return absl::StrFormat("%s%s%s=%d\n%s%s%s=%d\n", kPrefix, stem, kUnits, counts.units, kPrefix,
                          stem, kHealthy, counts.healthy);
@@ -68,15 +81,15 @@ NfdLabels MakeNfdLabels(const IommuFacts& iommu, const std::vector<Offer>& offer
                                 ready ? "true" : "false", kPrefix, IommuLabel(iommu)) +
                 more;
   std::set<std::string> stems;
-  for (const Offer& offer : offers) {
-    const std::string stem = LabelStem(offer.resource);
-    const std::string text = LabelsOf(stem, Count(offer));
+  for (const auto& [resource, counts] : CountAll(offers)) {
+    const std::string stem = LabelStem(resource);
+    const std::string text = LabelsOf(stem, counts);
     if (stem.empty() || !stems.insert(stem).second) {
-      labels.problems.push_back(absl::StrFormat("%s: another resource has the labels %s%s.*",
-                                                offer.resource, kPrefix, stem));
+      labels.problems.push_back(
+          absl::StrFormat("%s: another resource has the labels %s%s.*", resource, kPrefix, stem));
     } else if (labels.text.size() + text.size() > limit) {
       labels.problems.push_back(absl::StrFormat(
-          "%s and those after it: NFD takes no file of more than 64 KiB", offer.resource));
+          "%s and those after it: NFD takes no file of more than 64 KiB", resource));
       break;
     } else {
       labels.text += text;

@@ -22,8 +22,8 @@ struct NfdLabels {
 
 // passthrough.ready (a unit can be given to a pod), iommu (its kind, or why there is none), and for
 // each resource <name>.units and <name>.healthy, where <name> is what follows the resource's slash.
-// A unit that is listed only because a pod may have it still does not count. `more`: lines of
-// others that come with it.
+// All offers of a resource count together, without a unit that is listed only because a pod may
+// have it still. `more`: lines of others that come with it.
 NfdLabels MakeNfdLabels(const IommuFacts& iommu, const std::vector<Offer>& offers,
                         std::string more = "", size_t limit = kNfdLabelsLimit);
 

@@ -79,6 +79,14 @@ class DraNode {
     const auto errors = Register()->Unprepare({claim});
     return errors.ok() ? errors->at(claim.uid) : std::string(errors.status().message());
   }
+  // A field of the Node's PassthroughReady; "" without one.
+  std::string Condition(const char* field) const {
+    const nlohmann::json shown = api.Get("/api/v1/nodes/node-1");
+    for (const nlohmann::json& each : shown.at("status").at("conditions")) {
+      if (each.at("type") == "PassthroughReady") return each.at(field);
+    }
+    return "";
+  }
   bool HasSpec() const {
     return std::filesystem::exists(node.dir().path() + "/cdi/dra-claim_vfio-agent_" + claim.uid +
                                    ".json");

@@ -5,8 +5,11 @@
 namespace vfio_agent {
 namespace {
 
+using Json = nlohmann::json;
+
 constexpr absl::Duration kLong = DraNode::kLong;
 constexpr const char* kUnit = DraNode::kUnit;
+constexpr const char* kClaim = DraNode::kClaim;
 
 TEST_CASE("what is served by DRA is published, and is no resource of the kubelet",
           "[dra][node][grpc]") {
@@ -20,6 +23,70 @@ TEST_CASE("what is served by DRA is published, and is no resource of the kubelet
   CHECK(dra.node.RunJson({"list", "resources", "--config", dra.config})
             .at("resources")[0]
             .at("serve") == "dra");
+}
+
+TEST_CASE("a node that serves by claims alone is ready by its labels and its condition",
+          "[dra][node][grpc]") {
+  const DraNode dra;
+  const auto daemon = dra.Start();
+  INFO(daemon->Log());
+  REQUIRE(dra.WaitDevices(8));
+  const auto driver = dra.Register();
+  CHECK(Eventually([&] { return dra.Condition("status") == "True"; }, kLong));
+  CHECK(dra.Condition("reason") == "Serving");
+  const auto label = [&](const std::string& key) {
+    return dra.api.Get("/api/v1/nodes/node-1").at("metadata").at("labels").value(key, "");
+  };
+  CHECK(Eventually([&] { return label("vfio-agent/passthrough.ready") == "true"; }, kLong));
+  CHECK(label("vfio-agent/GH100_H100_SXM5_80GB.units") == "8");
+  CHECK(label("vfio-agent/GH100_H100_SXM5_80GB.healthy") == "8");
+}
+
+TEST_CASE("slices that the API server refuses make the node unready, with the rule that lacks",
+          "[dra][node][grpc]") {
+  DraNode dra;
+  dra.api.Deny("patch resourceslices");
+  const auto daemon = dra.Start();
+  INFO(daemon->Log());
+  const auto driver = dra.Register();
+  CHECK(Eventually([&] { return dra.Condition("reason") == "NotRegistered"; }, kLong));
+  CHECK_THAT(dra.Condition("message"),
+             Catch::Contains("resourceslices of resource.k8s.io: create"));
+  const Json resource = dra.node.RunJson({"status"}).at("resources")[0];
+  CHECK(resource.at("registered") == false);
+  CHECK_THAT(resource.at("last_error"), Catch::Contains("cannot publish ResourceSlices"));
+  const ProgramResult doctor = dra.node.Run({"doctor", "--config", dra.config});
+  CHECK_THAT(doctor.out, Catch::Contains("HTTP 403"));
+  dra.api.Allow("patch resourceslices");
+  CHECK(Eventually([&] { return dra.Condition("reason") == "Serving"; }, absl::Minutes(2)));
+}
+
+TEST_CASE("a claim that is refused is an Event of the node and of the pod that waits for it",
+          "[dra][node][grpc]") {
+  DraNode dra;
+  dra.api.Merge(
+      kClaim,
+      {{"status",
+        {{"reservedFor", Json::array({{{"resource", "pods"}, {"name", "vm"}, {"uid", "u-7"}}})},
+         {"allocation", {{"devices", {{"results", Json::array()}}}}}}}});
+  const auto daemon = dra.Start();
+  INFO(daemon->Log());
+  REQUIRE(dra.WaitDevices(8));
+  REQUIRE(dra.Prepare() != "");
+  const auto told = [&](const char* where, const std::string& about) {
+    return Eventually(
+        [&] {
+          for (const Json& event : dra.api.List(where)) {
+            if (event.at("reason") == "ClaimRefused" && event.at("regarding").at("name") == about) {
+              return true;
+            }
+          }
+          return false;
+        },
+        kLong);
+  };
+  CHECK(told("/apis/events.k8s.io/v1/namespaces/team/events", "vm"));
+  CHECK(told("/apis/events.k8s.io/v1/namespaces/default/events", "node-1"));
 }
 
 TEST_CASE("a claim has its device whatever happens to the agent or the API server",

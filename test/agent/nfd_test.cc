@@ -70,6 +70,14 @@ TEST_CASE("R59: the labels tell readiness, the IOMMU, and each resource's units"
   CHECK(labels.problems.empty());
 }
 
+TEST_CASE("what a resource gives in two ways, while it goes from one to the other, counts together",
+          "[agent]") {
+  const NfdLabels labels =
+      MakeNfdLabels(kIntelOn, {OfferOf("nvidia.com/X", 1, 2), OfferOf("nvidia.com/X", 4, 0)});
+  CHECK_THAT(labels.text, Catch::Contains("X.units=7\n") && Catch::Contains("X.healthy=5\n"));
+  CHECK(labels.problems.empty());
+}
+
 TEST_CASE("R59: without a healthy unit a node is not ready, without an IOMMU it says so",
           "[agent]") {
   CHECK(MakeNfdLabels({.state = IommuState::kOff}, {OfferOf("nvidia.com/X", 0, 8)}).text ==

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "agent/daemon/dra_room.h"
 #include "agent/daemon/report.h"
 
 namespace vfio_agent {
@@ -134,6 +135,34 @@ TEST_CASE("a note is one line that the API server takes, and its remedy stays", 
   CHECK(event->note.find_first_of("\n\x1b") == std::string::npos);
   line.fields.back().second = std::string(5000, 'r');
   CHECK(ToNodeEvent(line)->note.size() <= kLongestNote);
+}
+
+TEST_CASE("a claim that is not prepared is an event of its pod, where that is known",
+          "[node-events]") {
+  ClaimEvent seen{.kind = ClaimEvent::Kind::kPrepareFailed,
+                  .claim = {.claim_namespace = "team", .name = "vm-gpu", .uid = "u-1"},
+                  .text = "held: somebody has it",
+                  .pod = ClaimPod{.name = "vm", .uid = "u-7"}};
+  auto event = ToNodeEvent(ClaimSeen(seen));
+  REQUIRE(event);
+  CHECK(event->reason == "Held");
+  CHECK(event->type == "Warning");
+  CHECK(event->action == "Prepare");
+  CHECK(event->subject == "claim team/vm-gpu u-1");
+  CHECK_THAT(event->note, Catch::StartsWith(
+                              "ResourceClaim team/vm-gpu was not prepared: held: somebody has it"));
+  CHECK(event->pod == PodRef{.pod_namespace = "team", .name = "vm", .uid = "u-7"});
+  seen.pod.reset();
+  CHECK_FALSE(ToNodeEvent(ClaimSeen(seen))->pod);
+  seen.text = "the API server does not answer";
+  CHECK(ToNodeEvent(ClaimSeen(seen))->reason == "ClaimRefused");
+  seen.kind = ClaimEvent::Kind::kUnprepareFailed;
+  event = ToNodeEvent(ClaimSeen(seen));
+  REQUIRE(event);
+  CHECK(event->reason == "UnprepareFailed");
+  CHECK_THAT(event->note, Catch::Contains("was not taken back"));
+  seen.kind = ClaimEvent::Kind::kPrepared;
+  CHECK_FALSE(ToNodeEvent(ClaimSeen(seen)));
 }
 
 }  // namespace

@@ -187,5 +187,19 @@ TEST_CASE("the message is one bounded line, whatever a device is called", "[read
   CHECK(message.find('\x1b') == std::string::npos);
 }
 
+TEST_CASE("what no slice has for claims is not given, and the condition says why", "[ready]") {
+  Setup setup;
+  PluginStatus& plugin = setup.status.plugins[0];
+  plugin.last_error = "cannot publish ResourceSlices: 403";
+  // Older slices stand.
+  CHECK_CONDITION(setup.Condition(), "True", "Serving");
+  CHECK(setup.Condition().message == "2 nvidia.com/TESLA_T4; cannot publish ResourceSlices: 403");
+  plugin.registered = false;
+  CHECK_CONDITION(setup.Condition(), "False", "NotRegistered");
+  CHECK(setup.Condition().message ==
+        "not registered: nvidia.com/TESLA_T4: cannot publish ResourceSlices: 403; 2 units wait for "
+        "it");
+}
+
 }  // namespace
 }  // namespace vfio_agent

@@ -163,6 +163,8 @@ const std::vector<Case>& KubeletCases() {
          (*f.agent)->plugins.at(0).registered = false;
          (*f.agent)->plugins.at(0).last_error = "refused";
        }},
+      {"registration", State::kFail, "nvidia.com/GPU: cannot publish ResourceSlices",
+       [](Facts& f) { (*f.agent)->plugins.at(0).last_error = "cannot publish ResourceSlices"; }},
       {"other managers", State::kFail, "KubeVirt's own plugin serves",
        [](Facts& f) {
          std::string name = f.picture->plan.resources.at(0).name;

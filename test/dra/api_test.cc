@@ -228,6 +228,30 @@ TEST_CASE("a role that lacks something is told, with what it lacks", "[dra]") {
   CHECK(cluster.WaitSlices(1, 1));
 }
 
+TEST_CASE("why slices are not written is known as long as they are not", "[dra]") {
+  Cluster1 cluster;
+  const std::string denied = GENERATE("list", "patch");
+  cluster.server.Deny(denied + " resourceslices");
+  cluster.api->Want(Many(1));
+  REQUIRE(cluster.server.WaitFor([&] { return !cluster.api->slices().failure.empty(); }));
+  CHECK_THAT(cluster.api->slices().failure,
+             Contains("ResourceSlices") && Contains("lacks the rule resourceslices"));
+  CHECK_FALSE(cluster.api->slices().some);
+  cluster.server.Allow(denied + " resourceslices");
+  REQUIRE(cluster.server.WaitFor([&] { return cluster.api->slices().some; }));
+  CHECK(cluster.server.WaitFor([&] { return cluster.api->slices().failure.empty(); }));
+}
+
+TEST_CASE("slices that stand do not go with the right to change them", "[dra]") {
+  Cluster1 cluster;
+  cluster.api->Want(Many(1));
+  REQUIRE(cluster.server.WaitFor([&] { return cluster.api->written(); }));
+  cluster.server.Deny("patch resourceslices");
+  cluster.api->Want(Many(2));
+  REQUIRE(cluster.server.WaitFor([&] { return !cluster.api->slices().failure.empty(); }));
+  CHECK(cluster.api->slices().some);
+}
+
 TEST_CASE("without the right to see the Node the slices are nobody's", "[dra]") {
   Cluster1 cluster;
   cluster.server.Deny("get nodes");
@@ -246,6 +270,29 @@ TEST_CASE("a claim is read as it is now", "[dra]") {
   CHECK_THAT(*text, Contains("0000-3b-00-0"));
   cluster.server.Deny("get resourceclaims");
   CHECK(absl::IsPermissionDenied(cluster.Fetch(kRef).status()));
+}
+
+TEST_CASE("whom a claim is for is known where it is reserved for one pod alone", "[dra]") {
+  json object = ClaimJson(kRef, {{"gpu", "0000-3b-00-0"}});
+  json& reserved = object["status"]["reservedFor"];
+  reserved = json::array({{{"resource", "pods"}, {"name", "vm"}, {"uid", "u-7"}}});
+  SECTION("one pod") {
+    CHECK(OnlyPodOf(object.dump(), kRef) == ClaimPod{.name = "vm", .uid = "u-7"});
+  }
+  SECTION("two of them") {
+    reserved.push_back({{"resource", "pods"}, {"name", "vm-2"}, {"uid", "u-8"}});
+    CHECK_FALSE(OnlyPodOf(object.dump(), kRef));
+  }
+  SECTION("nobody, or what is no pod") {
+    reserved = GENERATE(json(), json::array(), json::array({nullptr}),
+                        json::array({{{"resource", "jobs"}, {"name", "vm"}, {"uid", "u-7"}}}),
+                        json::array({{{"resource", "pods"}, {"name", "../x"}, {"uid", "u-7"}}}));
+    CHECK_FALSE(OnlyPodOf(object.dump(), kRef));
+  }
+  SECTION("another claim of that name") {
+    object["metadata"]["uid"] = "u-9";
+    CHECK_FALSE(OnlyPodOf(object.dump(), kRef));
+  }
 }
 
 TEST_CASE("an agent that stops waits for no claim", "[dra]") {

@@ -156,6 +156,27 @@ TEST_CASE("what the kubelet made of the driver is told", "[dra]") {
   }
 }
 
+TEST_CASE("a kubelet that refuses the driver again and again is told of once, until it takes it",
+          "[dra]") {
+  Node node;
+  FakeDra::Options options = node.Kubelet();
+  options.refuse = "not you";
+  for (int i = 0; i < 3; ++i) {
+    FakeDra refuses(options);
+    REQUIRE(refuses.Register("vfio-agent", absl::Milliseconds(200)) == "not you");
+    node.Step(MonotonicNow());
+  }
+  CHECK(node.notes.size() == 1);
+  CHECK_THAT(node.driver->failure(), Contains("vfio-agent: not you"));
+  FakeDra takes(node.Kubelet());
+  REQUIRE(takes.Register("vfio-agent", kLimit) == "");
+  CHECK(node.driver->failure() == "");
+  FakeDra refuses(options);
+  REQUIRE(refuses.Register("vfio-agent", absl::Milliseconds(200)) == "not you");
+  node.Step(MonotonicNow());
+  CHECK(node.notes.size() == 3);
+}
+
 TEST_CASE("each server has a socket of its own, and one that is gone is replaced", "[dra]") {
   Node node;
   FakeDra kubelet(node.Kubelet());

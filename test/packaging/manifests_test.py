@@ -170,6 +170,32 @@ class Chart(Rules, unittest.TestCase):
         path = KUSTOMIZE / "components/api-own-node/policy.yaml"
         self.assertEqual(mine, list(yaml.safe_load_all(path.read_text())))
 
+    def test_policies_and_bindings_for_own_nodes_cover_all_that_a_role_may_write(self):
+        documents = render({"api": {"enabled": True, "ownNodeOnly": True}, "dra": {"enabled": True}})
+        policies = {policy["metadata"]["name"]: policy["spec"] for policy in documents
+                    if policy["kind"] == "ValidatingAdmissionPolicy"}
+        bound = [binding["spec"] for binding in documents if binding["kind"] == "ValidatingAdmissionPolicyBinding"]
+        self.assertEqual({spec["policyName"] for spec in bound}, set(policies))
+        self.assertTrue(all(spec["validationActions"] == ["Deny"] for spec in bound))
+        covered = {}
+        for spec in policies.values():
+            self.assertIn("serviceaccount:vfio-agent:", spec["matchConditions"][0]["expression"])
+            for rule in spec["matchConstraints"]["resourceRules"]:
+                for resource in rule["resources"]:
+                    covered[rule["apiGroups"][0], resource] = (set(rule["operations"]), spec)
+        # What a verb of a role comes to as an operation.
+        operations = {"create": "CREATE", "patch": "UPDATE", "update": "UPDATE", "delete": "DELETE"}
+        for role in (document for document in documents if document["kind"] == "ClusterRole"):
+            for rule in role["rules"]:
+                group = rule["apiGroups"][0]
+                written = {operations[verb] for verb in rule["verbs"] if verb in operations}
+                for resource in rule["resources"] if written and group != "events.k8s.io" else []:
+                    self.assertLessEqual(written, covered[group, resource][0], resource)
+        slices = covered["resource.k8s.io", "resourceslices"][1]["validations"][0]["expression"]
+        for side in ("object", "oldObject"):
+            self.assertIn(f"({side} == null || has({side}.spec.nodeName) &&", slices)
+            self.assertIn(f'["authentication.kubernetes.io/node-name"] == [{side}.spec.nodeName])', slices)
+
     def test_a_label_that_the_pod_goes_with_cannot_decide_the_mode(self):
         by_label = {"config": {"mode": {"fromNodeLabel": MODE_LABEL}}}
         with self.assertRaises(subprocess.CalledProcessError) as caught:
