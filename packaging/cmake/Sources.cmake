@@ -10,7 +10,7 @@ vfio_agent_library(sysfs
   PRIVATE PkgConfig::libpci PkgConfig::libudev ${CMAKE_DL_LIBS})
 vfio_agent_library(iommu
   SOURCES acs_quirks.cc action.cc apply.cc bundle.cc bundle_units.cc claims.cc code.cc
-          condition.cc custody.cc distance.cc egm.cc guards.cc isolation.cc mdev.cc
+          condition.cc custody.cc distance.cc egm.cc guards.cc isolation.cc map_fails.cc mdev.cc
           mdev_condition.cc mdev_names.cc mdev_release.cc members.cc naming.cc nvlink.cc
           partitions.cc plan.cc preset.cc record.cc release.cc relocation.cc remedies.cc
           resources.cc rival.cc rules.cc selector.cc sriov.cc steps.cc tenancy.cc vgpu.cc
