@@ -10,6 +10,7 @@
 #include "agent/json.h"
 #include "agent/listing/tables.h"
 #include "agent/listing/watch.h"
+#include "iommu/unsafe.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -23,6 +24,7 @@ void AddDevices(const Picture& picture, const GroupPlan& group, Json& devices) {
     devices.push_back(DeviceToJson(device, ModelOf(picture, device)));
     devices.back()["role"] = std::string(Name(member.role));
     devices.back()["verdict"] = std::string(Name(group.verdict));
+    if (IsUnsafe(group)) devices.back()["unsafe"] = true;
   }
 }
 
