@@ -1,6 +1,7 @@
 #include "agent/json.h"
 
 #include "absl/strings/str_format.h"
+#include "iommu/unsafe.h"
 
 namespace vfio_agent {
 namespace {
@@ -39,6 +40,7 @@ Json GroupToJson(const GroupPlan& group) {
                {"members", members},
                {"refusals", RefusalsToJson(group.refusals)},
                {"warnings", RefusalsToJson(group.warnings)}};
+  if (IsUnsafe(group)) json["unsafe"] = true;
   if (group.makes_mdevs) json["makes_mdevs"] = true;
   if (!group.vgpu_type.empty()) json["vgpu_type"] = group.vgpu_type;
   return json;
@@ -61,6 +63,7 @@ Json ResourceToJson(const Resource& resource) {
       units.back()["pairs"].push_back({first.ToString(), other.ToString()});
     }
     if (!unit.reason.empty()) units.back()["reason"] = unit.reason;
+    if (IsUnsafe(unit.reason)) units.back()["unsafe"] = true;
     if (!unit.mdev_type.empty()) {
       units.back()["mdev_type"] = unit.mdev_type;
       units.back()["parent"] = unit.primary.ToString();

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "absl/strings/str_format.h"
+#include "iommu/map_fails.h"
 #include "iommu/planning.h"
 #include "iommu/vgpu.h"
 
@@ -192,10 +193,11 @@ void WarnReset(const Context& context, Draft& draft, size_t i) {
   }
 }
 
-constexpr std::array<MemberRule, 15> kRules = {
-    RequireGroup,      RefuseNoiommu,     RefuseForeign,       RefuseVf,        RefusePfWithVfs,
-    RefuseBootDisplay, RefuseFrameBuffer, RefuseUnknownDriver, RequireOverride, RefuseReserved,
-    RefuseDenied,      RefuseDead,        RefuseWideAddress,   WarnReset,       RefuseVgpu,
+constexpr std::array<MemberRule, 16> kRules = {
+    RequireGroup,      RefuseNoiommu,     RefuseForeign,     RefuseVf,
+    RefusePfWithVfs,   RefuseBootDisplay, RefuseFrameBuffer, RefuseUnknownDriver,
+    RequireOverride,   RefuseReserved,    RefuseDenied,      RefuseDead,
+    RefuseWideAddress, WarnReset,         RefuseVgpu,        WarnMapFails,
 };
 
 // A member that the group lists and that could not be read, or not be told to be in it, may be

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "iommu/unsafe.h"
 #include "sysfs/proc_text.h"
 
 namespace vfio_agent {
@@ -21,6 +22,7 @@ struct Served {
   size_t healthy = 0;                  // of them, healthy
   size_t given = 0;                    // of the healthy ones, of resources that the kubelet watches
   size_t left = 0;                     // that the plan has and no list
+  size_t unsafe = 0;                   // healthy, and nothing isolates whoever has them
   std::vector<std::string> resources;  // that give: "8 nvidia.com/…"
   std::vector<std::string> unregistered;  // "nvidia.com/…: why"
   std::set<std::string> errors;           // of what is registered: slices that do not follow
@@ -38,6 +40,7 @@ void Count(const AgentStatus& status, const ResourceStatus& resource, Served& se
     served.left += unit.listed ? 0 : 1;
     listed += unit.listed ? 1 : 0;
     healthy += unit.healthy ? 1 : 0;
+    served.unsafe += unit.healthy && IsUnsafe(unit.reason) ? 1 : 0;
     if (!unit.healthy && !unit.reason.empty()) ++served.reasons[unit.reason];
   }
   served.units += listed;
@@ -148,6 +151,10 @@ NodeCondition SayServing(const AgentStatus& status, const Served& served) {
   return Say(
       kTrue, "Serving",
       {List(served.resources),
+       served.unsafe == 0 ? ""
+                          : absl::StrFormat("UNSAFE: nothing isolates the users of %d units from "
+                                            "the host (noiommu)",
+                                            served.unsafe),
        served.unregistered.empty() ? "" : "not registered: " + List(served.unregistered, "; "),
        List({served.errors.begin(), served.errors.end()}, "; "),
        sick == 0 ? "" : absl::StrFormat("%d units cannot be given now", sick),

@@ -11,6 +11,7 @@
 #include "agent/listing/held.h"
 #include "agent/listing/tables.h"
 #include "agent/listing/watch.h"
+#include "iommu/unsafe.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -26,6 +27,7 @@ void AddDevices(const Picture& picture, const GroupPlan& group, Json& devices) {
     devices.back()["verdict"] = std::string(Name(group.verdict));
     const std::vector<std::string> holders = WhoHas(picture, member.address);
     if (!holders.empty()) devices.back()["held_by"] = holders;
+    if (IsUnsafe(group)) devices.back()["unsafe"] = true;
   }
 }
 

@@ -93,6 +93,25 @@ absl::Status ReadItem(const YamlValue& value, std::vector<std::string>& partitio
   return absl::OkStatus();
 }
 
+// The scheduler takes single devices and knows no sets: what it allocated would be refused again
+// and again when it is to be prepared.
+absl::Status CheckServe(const YamlValue& value, const ResourceRule& rule) {
+  if (rule.serve != Serve::kDra) return absl::OkStatus();
+  if (!rule.bundle.empty() && rule.bundle_by_device) {
+    return YamlError(value,
+                     "unit: device is not for serve: dra, whose scheduler gives devices one by "
+                     "one and knows no bundle: leave `unit` out, and the bundle is one device; or "
+                     "give each kind an entry of its own, and ask for all in one claim");
+  }
+  if (!rule.partitions.empty()) {
+    return YamlError(value,
+                     "partitions are not for serve: dra, whose scheduler gives devices one by one "
+                     "and knows no partition: make what is given together one device by `bundle`, "
+                     "or serve the entry by the device plugin");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ReadBundle(const YamlValue& value, ResourceRule& rule) {
@@ -133,6 +152,7 @@ absl::Status CheckBundle(const YamlValue& value, const Policy& policy, const Res
   if (!rule.bundle.empty() && !rule.partitions.empty()) {
     return YamlError(value, "either bundle: or partitions:, not both");
   }
+  RETURN_IF_ERROR(CheckServe(value, rule));
   for (const ResourceRule& other : policy.resources) {
     if (rule.name.empty() || other.name != rule.name) continue;
     if (rule.bundle.empty() && other.bundle.empty()) continue;

@@ -7,6 +7,7 @@
 #include "agent/daemon/agent.h"
 #include "agent/daemon/report.h"
 #include "agent/log.h"
+#include "agent/outlets/unsafe_label.h"
 #include "sysfs/clock.h"
 
 namespace vfio_agent {
@@ -52,7 +53,8 @@ void Agent::Publish(const Picture& picture, const std::vector<std::string>& note
   for (const Event& event : dra_.Publish(session_, picture, offers_, MonotonicNow())) Say(event);
   std::vector<Offer> all = offers_;
   std::ranges::copy(dra_.offers(), std::back_inserter(all));
-  const NfdLabels labels = MakeNfdLabels(picture.plan.iommu, all, ModeLabels(mode_.Status()));
+  const NfdLabels labels = MakeNfdLabels(picture.plan.iommu, all,
+                                         ModeLabels(mode_.Status()) + UnsafeLabel(picture.plan));
   labels_ = labels.text;
   TellNfd(settings.nfd_dir, labels);
   retries_.See(picture.plan, work_, picture.custody.underway.at_work);

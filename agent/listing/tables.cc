@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "agent/commands.h"
 #include "agent/pci_class.h"
+#include "iommu/unsafe.h"
 
 namespace vfio_agent {
 namespace {
@@ -55,7 +56,7 @@ std::vector<std::string> MemberRow(const Picture& picture, const GroupPlan& grou
                                   absl::StrFormat("%04x", device.Class16()),
                                   driver,
                                   std::string(Name(member.role)),
-                                  std::string(Name(group.verdict)),
+                                  VerdictCell(group.verdict, IsUnsafe(group)),
                                   DeviceWords(picture, device)};
   if (wide) {
     row.push_back(OrDash(device.numa_node));
@@ -72,7 +73,7 @@ std::vector<std::string> BridgeRow(const GroupPlan& group, long bridges) {
           "",
           "",
           std::string(Name(Role::kBridge)),
-          std::string(Name(group.verdict)),
+          VerdictCell(group.verdict, IsUnsafe(group)),
           ""};
 }
 
@@ -131,7 +132,7 @@ TableRows GroupRows(const Picture& picture, const ListWish& wish) {
   for (const GroupPlan* group : Sorted(picture, wish.all)) {
     const long bridges = CountBridges(*group);
     const long endpoints = static_cast<long>(group->members.size()) - bridges;
-    rows.push_back({OrDash(group->group), std::string(Name(group->verdict)),
+    rows.push_back({OrDash(group->group), VerdictCell(group->verdict, IsUnsafe(*group)),
                     absl::StrFormat("%d", endpoints), absl::StrFormat("%d", bridges),
                     group->resource.empty() ? "-" : group->resource, Codes(*group)});
   }
@@ -185,6 +186,7 @@ Style StateStyle(std::string_view heading, std::string_view cell) {
                                            {"unhealthy", Style::kBad},
                                            {"unselected", Style::kDim}}};
   if (heading != "VERDICT" && heading != "STATE") return Style::kPlain;
+  if (cell.ends_with(" UNSAFE")) return Style::kBad;
   const auto found = std::ranges::find(kStyles, cell, &Row::word);
   return found == kStyles.end() ? Style::kPlain : found->style;
 }

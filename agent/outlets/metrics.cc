@@ -1,5 +1,6 @@
 #include "agent/outlets/metrics.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <map>
@@ -7,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "agent/daemon/counts.h"
 #include "agent/mode/mode_switch.h"
+#include "iommu/unsafe.h"
 
 namespace vfio_agent {
 namespace {
@@ -83,6 +85,15 @@ void AddUnits(const NodeStatus& node, Families& out) {
     for (const auto& [state, count] : states) {
       AddGauge({{"resource", resource.name}, {"state", state}}, count, out);
     }
+  }
+  Begin("unsafe_units", MetricType::Gauge,
+        "Healthy units that nothing isolates from the host (noiommu).", out);
+  for (const ResourceStatus& resource : node.resources) {
+    AddGauge({{"resource", resource.name}},
+             static_cast<double>(std::ranges::count_if(
+                 resource.units,
+                 [](const UnitStatus& unit) { return unit.healthy && IsUnsafe(unit.reason); })),
+             out);
   }
   Begin("unit_held", MetricType::Gauge,
         "Which container has which unit, as the kubelet says; each 1.", out);

@@ -17,17 +17,19 @@ std::string_view WordOf(Distance distance) {
 }
 
 Json DeviceOf(const TopologyDevice& device) {
-  return {{"name", device.name},
-          {"kind", std::string(Name(device.kind))},
-          {"address", device.address.ToString()},
-          {"id", device.id},
-          {"model", TextOrNull(device.model)},
-          {"driver", TextOrNull(device.driver)},
-          {"numa_node", OrNull(device.numa_node)},
-          {"group", OrNull(device.group)},
-          {"verdict", std::string(Name(device.verdict))},
-          {"resource", TextOrNull(device.resource)},
-          {"nvlink_module", device.module}};
+  Json json = {{"name", device.name},
+               {"kind", std::string(Name(device.kind))},
+               {"address", device.address.ToString()},
+               {"id", device.id},
+               {"model", TextOrNull(device.model)},
+               {"driver", TextOrNull(device.driver)},
+               {"numa_node", OrNull(device.numa_node)},
+               {"group", OrNull(device.group)},
+               {"verdict", std::string(Name(device.verdict))},
+               {"resource", TextOrNull(device.resource)},
+               {"nvlink_module", device.module}};
+  if (device.unsafe) json["unsafe"] = true;
+  return json;
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ Drawn DrawDevice(const TopologyDevice& device) {
               .verdict = device.verdict};
   // First: a long name is cut at its end.
   if (device.group) drawn.detail = absl::StrFormat("group %d, %s", *device.group, drawn.detail);
+  if (device.unsafe) drawn.detail = "UNSAFE, " + drawn.detail;
   return drawn;
 }
 

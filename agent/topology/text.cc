@@ -5,6 +5,7 @@
 #include "agent/table.h"
 #include "agent/topology/render.h"
 #include "agent/usage/help_text.h"
+#include "iommu/unsafe.h"
 
 namespace vfio_agent {
 namespace {
@@ -84,7 +85,7 @@ std::string DevicesText(const Topology& topology, size_t width) {
   Rows rows = {{"NAME", "ADDRESS", "ID", "NUMA", "GROUP", "VERDICT", "DRIVER", "DEVICE"}};
   for (const TopologyDevice& device : topology.devices) {
     rows.push_back({device.name, device.address.ToString(), device.id, Numa(device.numa_node),
-                    Numa(device.group), std::string(Name(device.verdict)),
+                    Numa(device.group), VerdictCell(device.verdict, device.unsafe),
                     device.driver.empty() ? "-" : device.driver, device.model});
   }
   return FormatTable(std::move(rows), {.width = width, .spare = {"ID", "DRIVER", "NUMA"}}) + "\n";

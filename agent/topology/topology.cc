@@ -9,6 +9,7 @@
 #include "agent/commands.h"
 #include "agent/kubevirt/kubevirt.h"
 #include "iommu/selector.h"
+#include "iommu/unsafe.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -120,6 +121,7 @@ TopologyDevice Describe(const Picture& picture, const Places& places, const PciD
   if (place != places.end() && place->second.role != Role::kPhysical &&
       !place->second.group->makes_mdevs) {
     described.verdict = place->second.group->verdict;
+    described.unsafe = IsUnsafe(*place->second.group);
     if (place->second.role != Role::kForeign) described.resource = place->second.group->resource;
   }
   return described;

@@ -26,6 +26,7 @@ struct TopologyDevice {
   std::optional<int> numa_node;
   std::optional<int> group;
   Verdict verdict = Verdict::kUnselected;
+  bool unsafe = false;   // given away although nothing isolates it
   std::string resource;  // empty: nobody selected it
   bool module = false;   // sits on an NVLink board
 };

@@ -20,6 +20,11 @@ vfio_agent_library(iommu
           partitions.cc plan.cc preset.cc record.cc release.cc relocation.cc remedies.cc
           resources.cc rival.cc rules.cc selector.cc sriov.cc steps.cc tenancy.cc vgpu.cc
           vgpu_facts.cc vgpu_groups.cc vgpu_slots.cc vgpu_surplus.cc vgpu_words.cc
+          condition.cc custody.cc distance.cc egm.cc guards.cc isolation.cc map_fails.cc mdev.cc
+          mdev_condition.cc mdev_names.cc mdev_release.cc members.cc naming.cc nvlink.cc
+          partitions.cc plan.cc preset.cc record.cc release.cc relocation.cc remedies.cc
+          resources.cc rival.cc rules.cc selector.cc sriov.cc steps.cc tenancy.cc unsafe.cc vgpu.cc
+          vgpu_facts.cc vgpu_slots.cc
   PUBLIC vfio_agent::sysfs)
 vfio_agent_proto_library(proto FILES deviceplugin_v1beta1.proto dra_health_v1.proto
   dra_health_v1alpha1.proto dra_v1.proto dra_v1beta1.proto health.proto outline.proto
@@ -73,7 +78,7 @@ vfio_agent_library(agent
           mode/mode_switch.cc mode/mode_view.cc mode/mode_wish.cc
           outlets/cdi.cc outlets/cdi_files.cc outlets/metrics.cc outlets/metrics_http.cc
           outlets/metrics_text.cc outlets/nfd.cc outlets/nfd_file.cc outlets/status.cc
-          outlets/status_book.cc outlets/status_text.cc
+          outlets/status_book.cc outlets/status_text.cc outlets/unsafe_label.cc
           privileges/privileges.cc privileges/rights.cc
           snapshot/additions.cc snapshot/facts_to_take.cc snapshot/frames.cc
           snapshot/mask_cgroup.cc snapshot/mask_command_line.cc snapshot/mask_config_space.cc

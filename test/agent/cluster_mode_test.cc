@@ -48,6 +48,32 @@ TEST_CASE(
   CHECK(Eventually([&] { return !cluster.Events("ModeReady").empty(); }, kLong));
 }
 
+TEST_CASE("a release that does not return is the Node's label and condition until it has",
+          "[cluster][mode][grpc]") {
+  LabelledNode labelled;
+  const Cluster7& cluster = labelled.cluster;
+  const auto state_is = [&cluster](const std::string& state) {
+    return Eventually([&] { return cluster.Label("vfio-agent/mode.state") == state; }, kLong);
+  };
+  labelled.Label("vm-passthrough");
+  std::vector<std::string> arguments = labelled.Arguments();
+  arguments.insert(arguments.end(), {"--unbind-timeout", "300ms"});
+  const Daemon daemon(arguments);
+  INFO(daemon.Log());
+  REQUIRE(cluster.WaitForCondition("True", "Serving"));
+  labelled.node.Control(std::string("fault {device: \"") + kUnit +
+                        "\", op: unbind, block: forever, unkillable: true}");
+  labelled.Label("container");
+  REQUIRE(state_is("blocked"));
+  CHECK(cluster.WaitForCondition("False", "ModeBlocked"));
+  CHECK_THAT(cluster.Condition().at("message").get<std::string>(),
+             Catch::Contains("to mode container; ") && Catch::Contains("has not returned"));
+  labelled.node.Control("clear-faults");
+  labelled.node.Control(std::string("release-blocked ") + kUnit);
+  CHECK(state_is("ready"));
+  CHECK(cluster.Label("vfio-agent/mode") == "container");
+}
+
 TEST_CASE("while the API server is away the mode stays as the label last was",
           "[cluster][mode][grpc]") {
   LabelledNode labelled;

@@ -46,6 +46,11 @@ TEST_CASE("partitions are numbers or addresses", "[agent]") {
         std::vector<std::vector<std::string>>{{"0", "1"}, {"0000:1b:00.0", "2"}});
 }
 
+TEST_CASE("a bundle that is one unit is served by claims, too", "[agent]") {
+  CHECK(ErrorOf(std::string("{name: a.b/c, serve: dra, bundle: {members: [") + kSwitch + "]}}") ==
+        "");
+}
+
 TEST_CASE("what cannot be meant by a bundle or a partition is an error", "[agent]") {
   struct Row {
     std::string entry, error;
@@ -78,6 +83,11 @@ TEST_CASE("what cannot be meant by a bundle or a partition is an error", "[agent
           "want switch or any; did you mean 'switch'?"},
       Row{"{name: a.b/c, select: [{vendor: '15b3'}]}, {name: a.b/c, bundle: " + members + "}",
           "a bundle's name is for one entry only"},
+      Row{"{name: a.b/c, serve: dra, bundle: {unit: device, members: [" + std::string(kSwitch) +
+              "]}}",
+          "resources[0]: unit: device is not for serve: dra"},
+      Row{"{select: [{vendor: '10de'}], serve: dra, partitions: [[0, 1]]}",
+          "resources[0]: partitions are not for serve: dra"},
       Row{"{select: [{vendor: '10de'}], partitions: [[x]]}", "want a unit's number or address"},
       Row{"{select: [{vendor: '10de'}], partitions: [[1, 1]]}", "1 is in this partition already"},
       Row{"{select: [{vendor: '10de'}], partitions: [[]]}", "a partition needs units"});

@@ -59,6 +59,16 @@ class DraNode {
         },
         kLong);
   }
+  // As the slices have them; null for no such device.
+  nlohmann::json AttributesOf(const std::string& name) const {
+    for (const nlohmann::json& slice : api.List(kSlices)) {
+      for (const nlohmann::json& device :
+           slice.at("spec").value("devices", nlohmann::json::array())) {
+        if (device.at("name") == name) return device.at("attributes");
+      }
+    }
+    return nullptr;
+  }
   // "ready", "held" and so on.
   std::string StateOf(const std::string& unit) const {
     const nlohmann::json list = node.RunJson({"list", "resources", "--config", config});

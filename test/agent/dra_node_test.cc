@@ -118,6 +118,36 @@ TEST_CASE("a claim has its device whatever happens to the agent or the API serve
   CHECK(Eventually([&] { return dra.StateOf(kUnit) == "ready"; }, kLong));
 }
 
+TEST_CASE("KUBE-08: what is on vfio-pci when the agent starts is the same device, and is prepared",
+          "[dra][node][grpc]") {
+  DraNode dra;
+  const bool lost = GENERATE(false, true);  // its journal, and what it knew of claims
+  CAPTURE(lost);
+  const auto forget = [&] {
+    if (lost) std::filesystem::remove_all(dra.node.state_dir());
+  };
+  REQUIRE(dra.node.Run({"bind", "--config", dra.config}).exit_code == 0);
+  forget();
+  const std::string writes = dra.node.Writes();
+  auto daemon = dra.Start();
+  INFO(daemon->Log());
+  REQUIRE(dra.WaitDevices(8));
+  const Json first = dra.AttributesOf("0000-1b-00-0");
+  CHECK(first.at("resource.kubernetes.io/pciBusID").at("string") == kUnit);
+  CHECK(first.at("resource").at("string") == kH100);
+  CHECK(first.at("vfioDriver").at("string") == "vfio-pci");
+  REQUIRE(dra.Prepare() == "");
+  daemon->Signal(SIGKILL);
+  daemon->WaitForEnd(kLong);
+  forget();
+  daemon = dra.Start();
+  CHECK(Eventually([&] { return dra.Prepare() == ""; }, kLong));
+  CHECK(dra.StateOf(kUnit) == "held");
+  CHECK(dra.HasSpec());
+  CHECK(dra.AttributesOf("0000-1b-00-0") == first);
+  CHECK(dra.node.Writes() == writes);
+}
+
 TEST_CASE(
     "a resource that is served otherwise from now on leaves one list before it is in the other",
     "[dra][node][grpc]") {

@@ -58,6 +58,16 @@ TEST_CASE("metrics name the pod, its namespace and the container that has a unit
               "resource_units{resource=\"nvidia.com/GH100_H100_SXM5_80GB\",state=\"held\"}") == 1);
 }
 
+TEST_CASE("metrics have how many units nothing isolates, also where there is none", "[metrics]") {
+  AgentStatus status = OneHeldUnit();
+  const std::string sample = std::string("unsafe_units{resource=\"") + kResource + "\"}";
+  CHECK(Value(ReadExposition(StatusToMetrics(status)), sample) == 0);
+  NodeStatus node = *status.node;
+  node.resources[0].units[0].reason = "noiommu: UNSAFE, nothing isolates its user from the host";
+  status.node = std::make_shared<const NodeStatus>(node);
+  CHECK(Value(ReadExposition(StatusToMetrics(status)), sample) == 1);
+}
+
 TEST_CASE("metrics have each mode and each state, and 1 for the one that is", "[metrics]") {
   const Exposed exposed = ReadExposition(StatusToMetrics(OneHeldUnit()));
   CHECK(Value(exposed, "mode{mode=\"container\"}") == 1);

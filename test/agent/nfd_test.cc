@@ -1,5 +1,6 @@
 // NFD's feature file: its text, and the file in its directory.
 #include "agent/outlets/nfd.h"
+#include "agent/outlets/unsafe_label.h"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -54,6 +55,22 @@ TEST_CASE("the mode and its state are labels, beside those of the offers", "[age
   const std::string mode = ModeLabels({.mode = "vm-passthrough", .state = "switching"});
   CHECK(mode == "vfio-agent/mode=vm-passthrough\nvfio-agent/mode.state=switching\n");
   CHECK_THAT(MakeNfdLabels({.state = IommuState::kOff}, {}, mode).text, Catch::EndsWith(mode));
+}
+
+TEST_CASE("IOMMU-06: a unit that nothing isolates is a label where it is served", "[agent]") {
+  Plan plan;
+  Unit unit{.id = "0000:11:00.0", .state = UnitState::kReady};
+  const auto label = [&] {
+    plan.resources = {{.name = "x.com/t4", .units = {unit}}};
+    return UnsafeLabel(plan);
+  };
+  CHECK(label().empty());
+  unit.reason = "noiommu: UNSAFE, nothing isolates its user from the host";
+  CHECK(label() == "vfio-agent/passthrough.unsafe=true\n");
+  unit.state = UnitState::kHeld;
+  CHECK_FALSE(label().empty());
+  unit.state = UnitState::kRefused;
+  CHECK(label().empty());
 }
 
 TEST_CASE("R59: the labels tell readiness, the IOMMU, and each resource's units", "[agent]") {

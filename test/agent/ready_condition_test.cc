@@ -59,6 +59,15 @@ TEST_CASE("a ready node tells what it refuses and what is unfit all the same", "
         "foreign-member)");
 }
 
+TEST_CASE("a ready node says how many of its units nothing isolates", "[ready]") {
+  Setup setup;
+  setup.node.resources[0].units[1].reason =
+      "noiommu: UNSAFE, nothing isolates its user from the host";
+  CHECK(setup.Condition().message ==
+        "2 nvidia.com/TESLA_T4; UNSAFE: nothing isolates the users of 1 units from the host "
+        "(noiommu)");
+}
+
 TEST_CASE("nothing is known before the first reading, nor while the node cannot be read",
           "[ready]") {
   Setup setup;

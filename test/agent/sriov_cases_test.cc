@@ -57,6 +57,16 @@ TEST_CASE("SRIOV-04: of an Intel GPU that the host uses, only VFs are given away
     REQUIRE(plan["resources"].size() == 1);
     CHECK(plan["resources"][0]["units"].size() == 7);
     CHECK(plan["actions"].empty());
+    REQUIRE(plan["warnings"].size() == 7);
+    CHECK(plan["warnings"][0]["code"] == "address-too-wide");
+    const std::string config = WriteConfig(node, "8086", ", sriov: {vfs: 7}");
+    for (const char* command : {"plan", "explain"}) {
+      std::vector<std::string> words = {command, "--config", config};
+      if (words[0] == "explain") words.emplace_back("0000:00:02.3");
+      CHECK_THAT(node.Run(words).out, Catch::Contains("address-too-wide 0000:00:02.3") &&
+                                          Catch::Contains("VFIO_MAP_DMA failed") &&
+                                          Catch::Contains("host-phys-bits-limit=39"));
+    }
   }
   CHECK(node.Writes().empty());
   CHECK(node.DriverOf("0000:00:02.0") == "xe");

@@ -121,7 +121,8 @@ TEST_CASE("IOMMU-06: noiommu is refused unless configured, then unsafe wherever 
   const std::string config = node.dir().Write(
       "config.yaml", "resources: [{preset: nvidia, name: example.org/t4, noiommu: true}]\n");
   const auto kubelet = node.StartKubelet();
-  const Daemon daemon(node.DaemonArguments({"--config", config}));
+  const std::string nfd = node.dir().path() + "/features.d";
+  const Daemon daemon(node.DaemonArguments({"--config", config, "--nfd-dir", nfd}));
   INFO(daemon.Log());
   REQUIRE(kubelet->WaitHealthy("example.org/t4", 1, kLong));
   CHECK_FALSE(daemon.WaitForLine({"event=warning", "code=noiommu", "0000:00:05.0", "UNSAFE"}, kLong)
@@ -133,6 +134,23 @@ TEST_CASE("IOMMU-06: noiommu is refused unless configured, then unsafe wherever 
   CHECK_THAT(node.Run({"plan", "--config", config}).out, Catch::Contains("UNSAFE"));
   CHECK_THAT(node.Run({"list", "resources", "--config", config, "-o", "wide"}).out,
              Catch::Contains("UNSAFE"));
+  CHECK(Eventually(
+      [&] {
+        std::ifstream file(nfd + "/vfio-agent");
+        const std::string labels((std::istreambuf_iterator<char>(file)), {});
+        return labels.find("vfio-agent/passthrough.unsafe=true\n") != std::string::npos;
+      },
+      kLong));
+  for (const char* part : {"devices", "groups"}) {
+    CAPTURE(part);
+    CHECK_THAT(node.Run({"list", part, "--config", config}).out, Catch::Contains("bound UNSAFE"));
+    CHECK(node.RunJson({"list", part, "--config", config}).at(part)[0].at("unsafe") == true);
+  }
+  CHECK(node.RunJson({"list", "resources", "--config", config})
+            .at("resources")[0]
+            .at("units")[0]
+            .at("unsafe") == true);
+  CHECK_THAT(node.Run({"topology", "--config", config}).out, Catch::Contains("bound UNSAFE"));
   CHECK_THAT(node.Run({"explain", "group:0", "--config", config}).out, Catch::Contains("UNSAFE"));
   CHECK_THAT(node.Run({"explain", "group:0", "--config", config}).out,
              Catch::Contains("fuser -v /dev/vfio/noiommu-0"));

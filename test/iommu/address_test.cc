@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "iommu/plan.h"
+#include "iommu/unsafe.h"
 #include "test/support/facts.h"
 #include "test/support/fake_tree.h"
 
@@ -104,7 +105,11 @@ TEST_CASE("noiommu: where it is configured the unit is served, and called unsafe
   const Unit& unit = plan.resources.at(0).units.at(0);
   CHECK(unit.state == UnitState::kReady);
   CHECK_THAT(unit.reason, Catch::StartsWith("noiommu: UNSAFE"));
-  facts.vfio_nodes = {"vfio", "17"};  // not its node
+  CHECK(IsUnsafe(unit.reason));
+  CHECK(IsUnsafe(GroupOf(plan, 17)));
+  CHECK(VerdictCell(GroupOf(plan, 17).verdict, true) == "bound UNSAFE");
+  CHECK_FALSE(IsUnsafe(GroupOf(DefaultPlan(facts), 17)));  // refused: nobody is given it
+  facts.vfio_nodes = {"vfio", "17"};                       // not its node
   CHECK(MakePlan(facts, policy, {}).resources.at(0).units.at(0).state == UnitState::kUnhealthy);
 }
 

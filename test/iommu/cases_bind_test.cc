@@ -143,6 +143,33 @@ TEST_CASE("SRIOV-04: an Intel GPU is off by default, and its PF in use is never 
   CHECK(opted.refusals.empty());
   CHECK(GroupOf(opted, 1).actions.empty());
   CHECK(opted.resources.at(0).units.size() == 7);
+  CHECK(opted.warnings.size() == 7);
+  CHECK_THAT(opted.warnings.at(0).text, Catch::Contains("VFIO_MAP_DMA failed"));
+  CHECK_THAT(opted.warnings.at(0).remedy, Catch::Contains("host-phys-bits-limit=39"));
+}
+
+TEST_CASE("SRIOV-04: a VF that is not of the processor's own adapter maps like any other",
+          "[iommu]") {
+  struct Row {
+    std::string id;
+    uint32_t class_code;
+    bool below_a_port;
+    size_t warnings;
+  };
+  const Row row =
+      GENERATE(Row{"8086:7d67", 0x030000, false, 1}, Row{"8086:7d67", 0x030000, true, 0},
+               Row{"8086:1889", 0x020000, false, 0}, Row{"1002:7362", 0x030000, false, 0});
+  CAPTURE(row.id, row.class_code, row.below_a_port);
+  PciDevice pf = Function("0000:00:02.0", 1, "host", row.id, row.class_code);
+  PciDevice vf = Function("0000:00:02.1", 20, "vfio-pci", row.id, row.class_code);
+  vf.physfn = pf.address;
+  pf.virtfns = {vf.address};
+  if (row.below_a_port) vf.parent = At("0000:00:01.0");
+  Policy policy{.resources = {{.name = "example.org/vf", .sriov = Sriov{}}}};
+  policy.resources[0].select = {{.vendor = pf.vendor}};
+  const Plan plan = MakePlan(Node({pf, vf}), policy, {});
+  CHECK(plan.refusals.empty());
+  CHECK(plan.warnings.size() == row.warnings);
 }
 
 TEST_CASE("NUMA-02: the node is what the kernel says, and can be left out", "[iommu]") {

@@ -35,6 +35,10 @@ TEST_CASE("other managers are told by the names of their pods, and nobody else i
   CHECK(what("nvidia-vgpu-device-manager-zx4t8") == "NVIDIA's vGPU device manager");
   CHECK(what("nvidia-dra-driver-gpu-kubelet-plugin-q2w5b") == "NVIDIA's DRA driver");
   CHECK(what("rbln-sandbox-device-plugin-2jx9f") == "Rebellions' sandbox device plugin");
+  CHECK(what("sriov-network-config-daemon-8xk2m") == "the SR-IOV network operator");
+  CHECK(what("dra-driver-sriov-kubeletplugin-t5zq7") == "the SR-IOV DRA driver");
+  CHECK(what("net-dra-driver-sriov-kubeletplugin-t5zq7") == "the SR-IOV DRA driver");
+  CHECK(what("sriov-device-plugin-6mq4d").empty());             // serves, and binds nothing
   CHECK(what("nvidia-device-plugin-daemonset-gr9kt").empty());  // for containers
   CHECK(what("nvidia-dcgm-exporter-jcnsh").empty());
   CHECK(what("vfio-agent-4qk7c").empty());
@@ -60,6 +64,23 @@ TEST_CASE("NVIDIA's DRA driver may serve containers alone: a warning, and the ca
   CHECK(plan.refusals.empty());
   CHECK(GroupOf(plan, 17).verdict == Verdict::kBind);
   CHECK(Codes(plan.warnings) == "foreign-manager 0000:3b:00.0");
+}
+
+TEST_CASE("managers of virtual functions are told of beside adapters, and beside nothing else",
+          "[iommu]") {
+  const std::string pod =
+      GENERATE("net/sriov-network-config-daemon-8xk2m", "net/dra-driver-sriov-kubeletplugin-t5zq7");
+  CAPTURE(pod);
+  const NodeFacts facts =
+      Node({Gpu(kGpu, 17), Function("0000:5e:00.0", 18, "mlx5_core", "15b3:1021", 0x020000)});
+  Policy policy = DefaultPolicy();
+  policy.resources.push_back(
+      {.name = "mellanox.com/nic", .select = {{.vendor = uint16_t{0x15b3}}}});
+  const Plan plan = MakePlan(facts, policy, TestNames(), WithRivals({pod}));
+  CHECK(plan.refusals.empty());
+  CHECK(GroupOf(plan, 18).verdict == Verdict::kBind);
+  CHECK(Codes(plan.warnings) == "foreign-manager 0000:5e:00.0");
+  CHECK_THAT(plan.warnings.at(0).remedy, Catch::Contains("leave the adapters of this agent out"));
 }
 
 TEST_CASE("a card that another manager has to do with is not taken, and its pod is named",

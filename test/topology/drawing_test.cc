@@ -59,6 +59,25 @@ TEST_CASE("the drawing has one box for a switch, and says which port does not is
   CHECK_FALSE(box.children[1].open);
 }
 
+TEST_CASE("what nothing isolates is called UNSAFE in each rendering, and nothing else is",
+          "[topology]") {
+  Picture picture = Board();
+  GroupPlan group{.verdict = Verdict::kBound, .resource = "x.com/gpu"};
+  group.members = {{.address = At("0000:13:00.0"), .role = Role::kPrimary}};
+  const bool unsafe = GENERATE(true, false);
+  CAPTURE(unsafe);
+  if (unsafe) group.warnings = {{.code = Code::kNoiommu}};
+  picture.plan.groups = {group};
+  const Topology topology = TopologyOf(picture);
+  CHECK(TopologyToJson(topology)["devices"][0].contains("unsafe") == unsafe);
+  CHECK_FALSE(TopologyToJson(topology)["devices"][1].contains("unsafe"));
+  for (const std::string& text : {TopologyText(topology, 0), TopologyDot(topology, picture.facts),
+                                  TopologySvg(topology, picture.facts)}) {
+    INFO(text);
+    CHECK((text.find("UNSAFE") != std::string::npos) == unsafe);
+  }
+}
+
 TEST_CASE("a GPU and a NIC below one switch are a pair, and the switch is named", "[topology]") {
   const Topology topology = TopologyOf(Board());
   REQUIRE(topology.pairs.size() == 1);

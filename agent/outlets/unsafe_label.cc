@@ -1,0 +1,11 @@
+#include "agent/outlets/unsafe_label.h"
+
+#include "iommu/unsafe.h"
+
+namespace vfio_agent {
+
+std::string UnsafeLabel(const Plan& plan) {
+  return OffersUnsafe(plan) ? "vfio-agent/passthrough.unsafe=true\n" : "";
+}
+
+}  // namespace vfio_agent
