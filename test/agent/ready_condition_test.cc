@@ -187,5 +187,18 @@ TEST_CASE("the message is one bounded line, whatever a device is called", "[read
   CHECK(message.find('\x1b') == std::string::npos);
 }
 
+TEST_CASE("a label that is no mode is told with the mode that counts instead", "[ready]") {
+  Setup setup;
+  const NodeCondition condition =
+      setup.Condition({.mode = "container",
+                       .target = "container",
+                       .state = "ready",
+                       .reason = "label example.com/mode=vm_passthrough is no mode"});
+  CHECK_CONDITION(condition, "False", "ModeContainer");
+  CHECK(condition.message ==
+        "mode container: devices are for containers; label example.com/mode=vm_passthrough is no "
+        "mode");
+}
+
 }  // namespace
 }  // namespace vfio_agent
