@@ -9,6 +9,7 @@
 #include "agent/exit_code.h"
 #include "agent/json.h"
 #include "agent/listing/tables.h"
+#include "agent/listing/told_mode.h"
 #include "agent/listing/watch.h"
 #include "sysfs/status.h"
 
@@ -91,8 +92,11 @@ int WatchList(Session& session) {
                        .pause = kPause,
                        .answer = [&session]() -> std::string {
                          std::vector<std::string> notes;  // a list without --watch tells
-                         const absl::StatusOr<Picture> picture = session.Take(notes);
+                         const std::optional<ModeStatus> told = ReadToldMode(session);
+                         UseToldMode(told, session);
+                         absl::StatusOr<Picture> picture = session.Take(notes);
                          if (!picture.ok()) return ForTerminal(Message(picture.status()) + "\n");
+                         WithholdAsTold(told, session.config().mode, picture->plan);
                          return Answer(*picture, session);
                        }});
 }
@@ -102,8 +106,11 @@ int WatchList(Session& session) {
 int ListCommand(Session& session) {
   const Invocation& invocation = session.invocation();
   if (invocation.watch) return WatchList(session);
+  const std::optional<ModeStatus> told = ReadToldMode(session);
+  UseToldMode(told, session);
   const std::unique_ptr<Picture> picture = TakeOrPrint(session);
   if (picture == nullptr) return kExitFailed;
+  WithholdAsTold(told, session.config().mode, picture->plan);
   std::cout << Answer(*picture, session);
   if (!IsDocument(invocation.output)) PrintHint(*picture, invocation);
   return kExitDone;

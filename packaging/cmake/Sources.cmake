@@ -63,7 +63,7 @@ vfio_agent_library(agent
           explain/document.cc explain/explanation.cc explain/text.cc explain/words.cc
           kubevirt/diff.cc kubevirt/file.cc kubevirt/kubevirt.cc kubevirt/machine.cc
           kubevirt/sizes.cc kubevirt/text.cc
-          listing/changes.cc listing/screen.cc listing/tables.cc listing/watch.cc
+          listing/changes.cc listing/screen.cc listing/tables.cc listing/told_mode.cc listing/watch.cc
           mode/mode.cc mode/mode_file.cc mode/mode_keeper.cc mode/mode_return.cc
           mode/mode_switch.cc mode/mode_view.cc mode/mode_wish.cc mode/mode_words.cc
           outlets/cdi.cc outlets/cdi_files.cc outlets/metrics.cc outlets/metrics_http.cc
