@@ -106,11 +106,13 @@ struct TimesStatus {
 
 // Which of the node's modes is in force, and which it is on its way to.
 struct ModeStatus {
-  std::string mode;    // "vm-passthrough"; empty: not known yet
-  std::string target;  // the same where it is on no way
-  std::string state;   // "switching", "ready", "blocked"
-  std::string reason;  // what it waits for
-  std::string label;   // of the node, which decides; empty: the configuration does
+  std::string mode;     // "vm-passthrough"; empty: not known yet
+  std::string target;   // the same where it is on no way
+  std::string state;    // "switching", "ready", "blocked"
+  std::string reason;   // what it waits for; where it is ready: what is amiss all the same
+  std::string label;    // of the node, which decides; empty: the configuration does
+  bool unread = false;  // that label has not been read since the start
+  absl::Time since = absl::UnixEpoch();  // of mode, target and state; the epoch: not told
   bool operator==(const ModeStatus&) const = default;
 };
 

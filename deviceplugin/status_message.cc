@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "deviceplugin/cluster_message.h"
+
 namespace vfio_agent {
 namespace {
 
@@ -195,44 +197,6 @@ void TakeCounts(const wire::AgentStatus& message, AgentStatus& value) {
   }
 }
 
-void PutApi(const ApiStatus& api, wire::AgentStatus& message) {
-  if (api.server.empty()) return;
-  wire::Api& into = *message.mutable_api();
-  into.set_server(api.server);
-  into.set_node(api.node);
-  into.set_connected(api.connected);
-  into.set_written(api.written);
-  into.set_last_error(api.last_error);
-  into.set_last_error_ms(absl::ToUnixMillis(api.last_error_at));
-  into.set_last_success_ms(absl::ToUnixMillis(api.last_success));
-  for (const auto& [what, value] : api.requests) {
-    wire::Requests& requests = *into.add_requests();
-    requests.set_verb(what.first);
-    requests.set_result(what.second);
-    requests.set_value(value);
-  }
-  into.set_events_posted(api.events_posted);
-  into.set_events_dropped(api.events_dropped);
-  into.set_events_waiting(api.events_waiting);
-}
-
-ApiStatus TakeApi(const wire::Api& message) {
-  ApiStatus api{.server = message.server(),
-                .node = message.node(),
-                .connected = message.connected(),
-                .written = message.written(),
-                .last_error = message.last_error(),
-                .last_error_at = absl::FromUnixMillis(message.last_error_ms()),
-                .last_success = absl::FromUnixMillis(message.last_success_ms()),
-                .events_posted = message.events_posted(),
-                .events_dropped = message.events_dropped(),
-                .events_waiting = message.events_waiting()};
-  for (const wire::Requests& requests : message.requests()) {
-    api.requests[{requests.verb(), requests.result()}] = requests.value();
-  }
-  return api;
-}
-
 }  // namespace
 
 wire::AgentStatus ToMessage(const AgentStatus& value) {
@@ -257,12 +221,7 @@ wire::AgentStatus ToMessage(const AgentStatus& value) {
   picture.set_trigger(value.picture.trigger);
   picture.set_error(value.picture.error);
   PutCounts(value, message);
-  wire::Mode& mode = *message.mutable_mode();
-  mode.set_mode(value.mode.mode);
-  mode.set_target(value.mode.target);
-  mode.set_state(value.mode.state);
-  mode.set_reason(value.mode.reason);
-  mode.set_label(value.mode.label);
+  PutMode(value.mode, message);
   PutApi(value.api, message);
   return message;
 }
@@ -289,11 +248,7 @@ AgentStatus FromMessage(const wire::AgentStatus& message) {
                    .trigger = message.picture().trigger(),
                    .error = message.picture().error()};
   TakeCounts(message, value);
-  value.mode = {.mode = message.mode().mode(),
-                .target = message.mode().target(),
-                .state = message.mode().state(),
-                .reason = message.mode().reason(),
-                .label = message.mode().label()};
+  value.mode = TakeMode(message.mode());
   value.api = TakeApi(message.api());
   return value;
 }

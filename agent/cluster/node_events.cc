@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
+#include "agent/mode/mode_words.h"
 #include "iommu/code.h"
 #include "sysfs/proc_text.h"
 
@@ -87,7 +88,20 @@ struct About {
   std::string text;  // for the note
 };
 
+// A note is posted once and stays: what a mode waits for next is an Event of its own.
+std::string KeyOfMode(const Event& event) {
+  std::string key = "mode";
+  for (const char* part : {"from", "mode", "value", "why"}) key += " " + Field(event, part);
+  return key;
+}
+
+// One switch withholds every unit of a node: it is told as the switch, not unit by unit.
+bool IsOfMode(const Event& event) {
+  return event.name == "unit_unhealthy" && Field(event, "reason").starts_with(kWithheldByMode);
+}
+
 About AboutOf(const Event& event) {
+  if (event.name.starts_with("mode_")) return {KeyOfMode(event), "this node"};
   const std::string unit = Field(event, "unit"), resource = Field(event, "resource");
   const std::string group = Field(event, "group"), members = Field(event, "members");
   if (const std::string claim = Field(event, "claim"); !claim.empty()) {
@@ -177,7 +191,7 @@ std::string ReasonOf(std::string_view code) {
 
 std::optional<NodeEvent> ToNodeEvent(const Event& event) {
   const auto* const row = std::ranges::find(kRows, event.name, &Row::name);
-  if (row == kRows.end()) return std::nullopt;
+  if (row == kRows.end() || IsOfMode(event)) return std::nullopt;
   const std::string code = CodeIn(event);
   const bool usual = std::ranges::any_of(kUsual, [&](Code each) { return CodeName(each) == code; });
   const bool of_unit = event.name == "unit_unhealthy";

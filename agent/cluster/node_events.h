@@ -19,7 +19,7 @@ struct NodeEvent {
   std::string reason;   // "ForeignMember", "BindFailed"
   std::string type;     // "Normal", "Warning"
   std::string action;   // "Plan", "Bind", "Release", "Serve", "Allocate", "Start", "Configure"
-  std::string subject;  // what it is about, "group 17"; empty: the node as a whole
+  std::string subject;  // tells series apart: "group 17"; empty: the node as a whole
   std::string note;     // one line, with the remedy, whatever has to be left out for it
   // Of a container whose start was refused: what its pod has by the kubelet's word. Not of a
   // refused Allocate: that pod never gets the units, and whoever has them is another.

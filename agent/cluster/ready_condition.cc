@@ -164,9 +164,7 @@ NodeCondition SayServing(const AgentStatus& status, const Served& served) {
            : ""});
 }
 
-}  // namespace
-
-NodeCondition PassthroughReady(const AgentStatus& status) {
+NodeCondition Judge(const AgentStatus& status) {
   if (status.picture.at == absl::UnixEpoch()) {
     return Say(kUnknown, status.picture.error.empty() ? "Starting" : "ReadFailed",
                {status.picture.error.empty() ? "the node's devices have not been read yet"
@@ -188,6 +186,17 @@ NodeCondition PassthroughReady(const AgentStatus& status) {
   // Where units only wait for the kubelet it is not the mode that is waited for.
   if (IsUnderway(mode) && served.healthy == 0) return SayMode(mode);
   return SayNothingGiven(status, served);
+}
+
+}  // namespace
+
+NodeCondition PassthroughReady(const AgentStatus& status) {
+  NodeCondition condition = Judge(status);
+  // Of a mode that is complete it says what is amiss all the same: a label that is misspelt.
+  const ModeStatus& mode = status.mode;
+  if (mode.state != "ready" || mode.reason.empty()) return condition;
+  condition.message = Printable(condition.message + "; " + mode.reason, kLongest);
+  return condition;
 }
 
 bool MayPass(const NodeCondition& condition) {

@@ -60,13 +60,16 @@ std::optional<IfSelected> TrySelected(Session& session, const Picture& picture,
   Policy policy = session.config().policy;
   policy.resources = {{.select = {{.address = physical.value_or(*subject)}}}};
   if (physical) policy.resources.front().sriov.emplace();
+  const Config& config = session.config();
+  const bool gives = UseIn(config.in_force, config.mode).devices;
   const Plan plan = session.PlanWith(policy, picture);
   for (const GroupPlan& planned : plan.groups) {
     if (std::ranges::count(planned.members, *subject, &Member::address) == 0) continue;
     return IfSelected{.device = *subject,
                       .physical = physical,
                       .verdict = planned.verdict,
-                      .refusals = planned.refusals};
+                      .refusals = planned.refusals,
+                      .mode = gives ? "" : std::string(Name(config.in_force))};
   }
   return std::nullopt;
 }

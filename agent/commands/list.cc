@@ -10,6 +10,7 @@
 #include "agent/json.h"
 #include "agent/listing/held.h"
 #include "agent/listing/tables.h"
+#include "agent/listing/told_mode.h"
 #include "agent/listing/watch.h"
 #include "iommu/unsafe.h"
 #include "sysfs/status.h"
@@ -97,8 +98,11 @@ int WatchList(Session& session) {
                        .pause = kPause,
                        .answer = [&session]() -> std::string {
                          std::vector<std::string> notes;  // a list without --watch tells
-                         const absl::StatusOr<Picture> picture = session.Take(notes);
+                         const std::optional<ModeStatus> told = ReadToldMode(session);
+                         UseToldMode(told, session);
+                         absl::StatusOr<Picture> picture = session.Take(notes);
                          if (!picture.ok()) return ForTerminal(Message(picture.status()) + "\n");
+                         WithholdAsTold(told, session.config().mode, picture->plan);
                          return Answer(*picture, session);
                        }});
 }
@@ -108,8 +112,11 @@ int WatchList(Session& session) {
 int ListCommand(Session& session) {
   const Invocation& invocation = session.invocation();
   if (invocation.watch) return WatchList(session);
+  const std::optional<ModeStatus> told = ReadToldMode(session);
+  UseToldMode(told, session);
   const std::unique_ptr<Picture> picture = TakeOrPrint(session);
   if (picture == nullptr) return kExitFailed;
+  WithholdAsTold(told, session.config().mode, picture->plan);
   std::cout << Answer(*picture, session);
   if (!IsDocument(invocation.output)) PrintHint(*picture, invocation);
   return kExitDone;

@@ -5,6 +5,7 @@
 #include "agent/exit_code.h"
 #include "agent/json.h"
 #include "agent/listing/tables.h"
+#include "agent/mode/mode_return.h"
 #include "iommu/egm.h"
 #include "iommu/vgpu.h"
 #include "sysfs/status.h"
@@ -83,6 +84,24 @@ std::string InUseText(const Plan& plan) {
   return text.empty() ? text : "\n# in use\n" + text;
 }
 
+// What the configured mode gives back of what is taken: where it was changed, what a reload does.
+std::string ModeText(const Session& session, const Picture& picture) {
+  const Config& config = session.config();
+  const Surplus surplus = SurplusOf(UseIn(config.in_force, config.mode), picture);
+  if (surplus.groups.empty() && config.in_force == Mode::kPassthrough) return "";
+  std::string text = absl::StrFormat("# mode %s", Name(config.in_force));
+  if (config.in_force == Mode::kContainer) text += ": nothing is given to guests";
+  text += "\n";
+  const std::string heading = "#   goes back, once nobody has it: ";
+  for (const PciAddress& address : surplus.devices) {
+    text += absl::StrFormat("%s%s\n", heading, address.ToString());
+  }
+  for (const std::string& uuid : surplus.mdevs) {
+    text += absl::StrFormat("%smediated device %s\n", heading, uuid);
+  }
+  return text;
+}
+
 // How those are given away that are not the device plugin's.
 std::string ServeText(const Plan& plan) {
   std::string text;
@@ -95,8 +114,8 @@ std::string ServeText(const Plan& plan) {
 }
 
 // A shell script that does by hand what `bind` would do; all that is no command is a comment.
-std::string PlanText(const Plan& plan, bool all) {
-  std::string text = HeadText(plan);
+std::string PlanText(const Plan& plan, const std::string& mode, bool all) {
+  std::string text = HeadText(plan) + mode;
   for (const GroupPlan& group : plan.groups) {
     if (group.verdict == Verdict::kBind || group.verdict == Verdict::kBound ||
         (all && group.verdict == Verdict::kUnselected)) {
@@ -126,7 +145,7 @@ int PlanCommand(Session& session) {
   if (IsDocument(invocation.output)) {
     PrintDocument(PlanToJson(plan, invocation.all), invocation.output);
   } else {
-    PrintText(PlanText(plan, invocation.all));
+    PrintText(PlanText(plan, ModeText(session, *picture), invocation.all));
   }
   if (!invocation.exit_code) return kExitDone;
   // What the configuration excludes is not asked for.

@@ -1,25 +1,13 @@
 // The log lines of the mode.
 #include "agent/daemon/report.h"
+#include "agent/mode/mode_words.h"
 
 namespace vfio_agent {
-namespace {
-
-constexpr char kHoldersRemedy[] =
-    "end what is named, or move it to another node: nothing is evicted; or set the mode back";
-constexpr char kStuckRemedy[] =
-    "see the line unbind_stuck, or the failed job's own, of that group; dmesg | tail";
-
-std::string RemedyOf(const std::string& reason) {
-  return reason.starts_with("waits for") ? kHoldersRemedy : kStuckRemedy;
-}
-
-}  // namespace
-
 Event ModeSeen(const ModeStatus& mode) {
   const bool moves = mode.mode != mode.target;
   if (mode.state == "ready") {
     Event event{.name = "mode_ready"};
-    return event.With("mode", mode.mode).With("label", mode.label);
+    return event.With("mode", mode.mode).With("label", mode.label).With("why", mode.reason);
   }
   if (mode.state == "blocked") {
     Event event{.level = Level::kWarn, .name = "mode_blocked"};
@@ -27,7 +15,7 @@ Event ModeSeen(const ModeStatus& mode) {
         .With("from", moves ? mode.mode : "")
         .With("why", mode.reason)
         .With("next", "goes on by itself as soon as that is over")
-        .With("remedy", RemedyOf(mode.reason));
+        .With("remedy", RemedyForWait(mode));
   }
   Event event{.name = "mode_switching"};
   return event.With("mode", mode.target)

@@ -14,6 +14,14 @@ std::span<const Check> HostChecks();     // memory, swap, disk
 std::span<const Check> KubeletChecks();  // runtime, kubelet
 std::span<const Check> AgentChecks();    // agent, kubevirt
 
+// Of them those that are in a file of their own, checks_mode.cc.
+std::vector<Finding> LookAtApiServer(const DoctorFacts& facts);
+std::vector<Finding> LookAtMode(const DoctorFacts& facts);
+
+// What the daemon says of itself; null where there is none to tell, and NoStatus() says why.
+const AgentStatus* StatusOf(const DoctorFacts& facts);
+Finding NoStatus(const DoctorFacts& facts);
+
 // What the checks share.
 using Findings = std::vector<Finding>;
 

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "agent/cluster/cluster.h"
 #include "agent/doctor/checks.h"
 #include "deviceplugin/stale_sockets.h"
 #include "iommu/job_key.h"
@@ -18,19 +17,6 @@ namespace {
 constexpr char kNotAsked[] = "cannot be asked in a copy";
 constexpr char kNotRunning[] = "not asked: the daemon does not run";
 constexpr char kNoAnswer[] = "not asked: the daemon does not answer";
-
-// Null where there is no daemon to tell.
-const AgentStatus* StatusOf(const DoctorFacts& facts) {
-  return facts.agent && facts.agent->ok() ? &**facts.agent : nullptr;
-}
-
-Finding NoStatus(const DoctorFacts& facts) {
-  if (!facts.agent) return Unknown(kNotAsked);
-  if (absl::IsPermissionDenied(facts.agent->status())) {
-    return Unknown(Printable(Message(facts.agent->status()), 256));
-  }
-  return Skipped(absl::IsNotFound(facts.agent->status()) ? kNotRunning : kNoAnswer);
-}
 
 Findings Daemon(const DoctorFacts& facts) {
   if (!facts.agent || absl::IsPermissionDenied(facts.agent->status())) return {NoStatus(facts)};
@@ -144,42 +130,6 @@ Findings OtherManagers(const DoctorFacts& facts) {
   return findings;
 }
 
-// What the daemon alone can know: the token is its own.
-Findings ApiServer(const DoctorFacts& facts) {
-  const AgentStatus* const status = StatusOf(facts);
-  if (status == nullptr) return {NoStatus(facts)};
-  const ApiStatus& api = status->api;
-  if (api.server.empty() && !status->mode.label.empty()) {
-    return {Fail(absl::StrFormat("not used, so nobody tells the node's label %s, by which the mode "
-                                 "goes: nothing is bound or given back",
-                                 Printable(status->mode.label, 256)),
-                 kNoApiRemedy)};
-  }
-  if (api.server.empty()) {
-    return {Skipped("not used: the daemon has no token, or api.server is none")};
-  }
-  const std::string who =
-      absl::StrFormat("%s as node %s", Printable(api.server, 256), Printable(api.node, 256));
-  const std::string why = api.last_error.empty() ? "" : ": " + Printable(api.last_error, 512);
-  if (!api.connected) {
-    return {Warn("no answer from " + who + why,
-                 "devices are served all the same; see the note in the daemon's log, and that "
-                 "api.nodeName is this node's name in `kubectl get nodes`")};
-  }
-  if (!api.written && api.last_error == kNoSuchNode) {
-    const bool decides = !status->mode.label.empty();
-    return {
-        {.state = decides ? State::kFail : State::kWarn,
-         .read = absl::StrFormat("%s%s", who, why),
-         .remedy = "set api.nodeName or NODE_NAME to what `kubectl get nodes` calls this node"}};
-  }
-  if (!api.written) {
-    return {Warn("not everything is written to " + who + why,
-                 "the rights that it needs: packaging/kustomize/components/api/access.yaml")};
-  }
-  return {Ok(who)};
-}
-
 // virt-handler serves KubeVirt's own plugins (kubevirt-kvm.sock and others), and starts machines.
 Findings KubeVirt(const DoctorFacts& facts) {
   constexpr std::array<std::string_view, 1> kHandler = {"virt-handler"};
@@ -208,11 +158,24 @@ constexpr std::array kChecks = std::to_array<Check>({
     {Layer::kAgent, "writes", Writes},
     {Layer::kAgent, "registration", Registration},
     {Layer::kAgent, "other managers", OtherManagers},
-    {Layer::kAgent, "API server", ApiServer},
+    {Layer::kAgent, "API server", LookAtApiServer},
+    {Layer::kAgent, "mode", LookAtMode},
     {Layer::kKubevirt, "KubeVirt", KubeVirt},
 });
 
 }  // namespace
+
+const AgentStatus* StatusOf(const DoctorFacts& facts) {
+  return facts.agent && facts.agent->ok() ? &**facts.agent : nullptr;
+}
+
+Finding NoStatus(const DoctorFacts& facts) {
+  if (!facts.agent) return Unknown(kNotAsked);
+  if (absl::IsPermissionDenied(facts.agent->status())) {
+    return Unknown(Printable(Message(facts.agent->status()), 256));
+  }
+  return Skipped(absl::IsNotFound(facts.agent->status()) ? kNotRunning : kNoAnswer);
+}
 
 std::span<const Check> AgentChecks() { return kChecks; }
 

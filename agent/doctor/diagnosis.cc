@@ -42,6 +42,7 @@ constexpr std::array kNotOffered =
                                      "resource managers", "kubelet", "plugin directory"});
 constexpr std::array kFiles = std::to_array<std::string_view>({"configuration"});
 constexpr std::array kJournal = std::to_array<std::string_view>({"state directory"});
+constexpr std::array kApi = std::to_array<std::string_view>({"API server"});
 constexpr uint32_t kCards =
     Bit(Layer::kFirmware) | Bit(Layer::kKernel) | Bit(Layer::kModules) | Bit(Layer::kDevices);
 
@@ -62,6 +63,7 @@ constexpr std::array kNeeds = std::to_array<Needs>({
     {"daemon", kCards, kJournal},
     {"writes", kCards, {}},
     {"registration", kCards, kNotOffered},
+    {"mode", 0, kApi},
     {"KubeVirt", Bit(Layer::kProcessor), kNoKubelet},
 });
 

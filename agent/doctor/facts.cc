@@ -42,11 +42,6 @@ bool IsLive(const Session& session, const char* key) {
   return session.tree().is_host() || ResolveSettings(session.Sources()).at(key).source != "default";
 }
 
-bool IsStateDirLive(const Session& session) {
-  const std::optional<WorkedOn> snapshot = WorkedSnapshot();
-  return IsLive(session, "stateDir") && !(snapshot && snapshot->own_state_dir);
-}
-
 StateDirFacts LookAtStateDir(const std::string& dir) {
   StateDirFacts facts{.path = dir};
   struct statvfs room = {};
@@ -104,6 +99,11 @@ void ReadKubelet(const Session& session, const Tree* files, DoctorFacts& facts) 
 }
 
 }  // namespace
+
+bool IsStateDirLive(const Session& session) {
+  const std::optional<WorkedOn> snapshot = WorkedSnapshot();
+  return IsLive(session, "stateDir") && !(snapshot && snapshot->own_state_dir);
+}
 
 DoctorFacts TakeDoctorFacts(Session& session) {
   const Tree& tree = session.tree();

@@ -46,6 +46,7 @@ struct IfSelected {
   std::optional<PciAddress> physical;
   Verdict verdict = Verdict::kRefused;
   std::vector<Refusal> refusals;
+  std::string mode;  // the one in force, where that gives no whole devices away; else empty
 };
 
 // An instance on a member of the group.

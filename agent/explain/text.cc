@@ -120,7 +120,13 @@ std::string IfSelectedText(const Explanation& explanation) {
                                              what_if.physical.value_or(what_if.device).ToString(),
                                              what_if.physical ? ", sriov: {}" : "");
   if (what_if.verdict != Verdict::kRefused) {
-    return absl::StrFormat("  if it were selected (%s)\n    it could be given away\n", select);
+    const std::string but =
+        what_if.mode.empty()
+            ? ""
+            : absl::StrFormat(", but not now: mode %s gives no whole devices to guests",
+                              what_if.mode);
+    return absl::StrFormat("  if it were selected (%s)\n    it could be given away%s\n", select,
+                           but);
   }
   return RefusalsText(absl::StrFormat("if it were selected (%s)", select).c_str(),
                       what_if.refusals);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "absl/strings/str_format.h"
+#include "agent/mode/mode_words.h"
 
 namespace vfio_agent {
 namespace {
@@ -51,7 +52,7 @@ void Withhold(Mode next, const ModeUse& use, Plan& plan) {
       const bool given = unit.state == UnitState::kReady || unit.state == UnitState::kHeld;
       if (!given || HasUseFor(use, unit)) continue;
       unit.state = UnitState::kWithheld;
-      unit.reason = absl::StrFormat("mode: switching to %s", Name(next));
+      unit.reason = absl::StrFormat("%sswitching to %s", kWithheldByMode, Name(next));
     }
   }
 }

@@ -2,7 +2,16 @@
 
 #include <utility>
 
+#include "absl/strings/str_format.h"
+#include "sysfs/proc_text.h"
+
 namespace vfio_agent {
+namespace {
+
+// Of a label, by Kubernetes.
+constexpr size_t kLongestValue = 63;
+
+}  // namespace
 
 absl::Status ModeKeeper::Open() {
   const ModeRule& rule = wish_.rule();
@@ -55,12 +64,22 @@ absl::Status ModeKeeper::Keep() {
   return status;
 }
 
+// Also of a mode that is ready: a label that is misspelt looks like one that asks for the default.
+std::string ModeKeeper::Reason() const {
+  const std::string invalid = wish_.Invalid();
+  if (invalid.empty()) return decision_.reason;
+  const std::string amiss = absl::StrFormat("label %s=%s is no mode; the default is used", label(),
+                                            Printable(invalid, kLongestValue));
+  return decision_.reason.empty() ? amiss : decision_.reason + "; " + amiss;
+}
+
 ModeStatus ModeKeeper::Status() const {
   return {.mode = std::string(Name(memory().mode)),
           .target = std::string(Name(heading())),
           .state = std::string(Name(decision_.state)),
-          .reason = decision_.reason,
-          .label = label()};
+          .reason = Reason(),
+          .label = label(),
+          .unread = wish_.unread()};
 }
 
 }  // namespace vfio_agent

@@ -47,6 +47,8 @@ class ModeKeeper {
   ModeStatus Status() const;
 
  private:
+  std::string Reason() const;
+
   ModeFile file_;
   ModeWish wish_;
   ModeSwitch switch_;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "agent/mode/mode_words.h"
 
 namespace vfio_agent {
 namespace {
@@ -59,7 +60,7 @@ void ModeSwitch::Head(Mode wanted, absl::Time now) {
 void ModeSwitch::Await(const std::vector<std::string>& whom, const ModeView& view,
                        ModeDecision& decision) {
   if (!waiting_) waiting_ = view.now;
-  decision.reason = "waits for " + Listed(whom);
+  decision.reason = std::string(kWaitsFor) + Listed(whom);
   if (view.wait_for_holders == absl::ZeroDuration()) return;
   const absl::Time end = *waiting_ + view.wait_for_holders;
   if (view.now >= end) {

@@ -31,6 +31,9 @@ class ModeWish {
   // `in_force`: what the node is in, or on its way to.
   Answer Ask(Mode in_force, absl::Time now);
 
+  // True while a label decides that has not been read since the start.
+  bool unread() const { return !rule_.label.empty() && !read_; }
+
   // What the label says where that is no mode: the default counts then. Empty: it is one.
   std::string Invalid() const;
 

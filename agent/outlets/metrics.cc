@@ -136,6 +136,9 @@ void AddMode(const ModeStatus& mode, Families& out) {
     const std::string name(Name(each));
     AddGauge({{"state", name}}, mode.state == name ? 1 : 0, out);
   }
+  Begin("mode_label_unread", MetricType::Gauge,
+        "1 while the node's label that decides the mode has not been read since the start.", out);
+  AddGauge({}, mode.unread ? 1 : 0, out);
 }
 
 struct CountFamily {

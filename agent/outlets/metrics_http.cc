@@ -57,6 +57,8 @@ Answer Ready(const AgentStatus& status) {
   if (!status.waits_for.empty()) {
     return {.code = 503, .body = absl::StrFormat("waits for %s\n", status.waits_for)};
   }
+  // Ready all the same: what was bound is served, and a probe that failed would mend nothing.
+  if (status.ready && status.mode.unread) return {.body = "ready; " + status.mode.reason + "\n"};
   if (status.ready) return {.body = "ready\n"};
   if (status.picture.at == absl::UnixEpoch()) {
     return {.code = 503, .body = "the node has not been read yet\n"};

@@ -93,6 +93,14 @@ void StatusBook::ConfigRead(bool accepted) {
   counts_.Add(kConfigReloads, {{"result", accepted ? "ok" : "rejected"}});
 }
 
+void StatusBook::ModeIs(ModeStatus mode) {
+  const ModeStatus& last = next_.mode;
+  const bool same =
+      mode.mode == last.mode && mode.target == last.target && mode.state == last.state;
+  mode.since = same ? last.since : WallClock();
+  next_.mode = std::move(mode);
+}
+
 void StatusBook::Waits(int holder, absl::Time now) {
   turned_ms_ = Millis(now);
   next_.waits_for = absl::StrFormat("the daemon with process number %d", holder);

@@ -31,7 +31,8 @@ class StatusBook {
   void PluginSaw(const PluginEvent& event);
   void ClaimSaw(const ClaimEvent& event);
   void ConfigRead(bool accepted);
-  void ModeIs(ModeStatus mode) { next_.mode = std::move(mode); }
+  // Puts in since when.
+  void ModeIs(ModeStatus mode);
   void ApiStands(ApiStatus api) { next_.api = std::move(api); }
 
   // Instead of Turned() while the daemon with process number `holder` has the node.

@@ -106,17 +106,15 @@ std::string ModeText(const ModeStatus& mode) {
   return text + "\n";
 }
 
-Json ModeToJson(const ModeStatus& mode) {
-  if (mode.mode.empty()) return nullptr;
-  return {{"mode", mode.mode},
-          {"target", mode.target},
-          {"state", mode.state},
-          {"reason", OrNull(mode.reason)},
-          {"label", OrNull(mode.label)}};
-}
-
 Json TimeOrNull(absl::Time time) {
   return time == absl::UnixEpoch() ? Json(nullptr) : Json(Time(time));
+}
+
+Json ModeToJson(const ModeStatus& mode) {
+  if (mode.mode.empty()) return nullptr;
+  return {{"mode", mode.mode},           {"target", mode.target},
+          {"state", mode.state},         {"reason", OrNull(mode.reason)},
+          {"label", OrNull(mode.label)}, {"since", TimeOrNull(mode.since)}};
 }
 
 // Null where the agent goes without the API server.

@@ -35,7 +35,7 @@ vfio_agent_library(deviceplugin
           listener.cc offer.cc partition.cc plugin.cc plugins.cc pod_resources.cc preferred.cc
           published.cc quiet_grpc.cc reflection_stream.cc register_call.cc registration.cc
           registry_service.cc server.cc service.cc socket_probe.cc stale_sockets.cc
-          status_client.cc status_message.cc status_server.cc timer_engine.cc unix_server.cc
+          cluster_message.cc status_client.cc status_message.cc status_server.cc timer_engine.cc unix_server.cc
           verify.cc versions.cc watch_stream.cc
   PUBLIC vfio_agent::iommu vfio_agent::proto)
 vfio_agent_descriptors(vfio_agent_deviceplugin FILES health.proto reflection.proto status.proto)
@@ -64,7 +64,7 @@ vfio_agent_library(agent
           daemon/plugin_report.cc daemon/privileges_report.cc daemon/report.cc daemon/retries.cc
           daemon/signals.cc daemon/tenant_watch.cc daemon/throttle.cc daemon/transitions.cc
           doctor/checks_agent.cc doctor/checks_devices.cc doctor/checks_host.cc
-          doctor/checks_kubelet.cc doctor/checks_machine.cc doctor/checks_modules.cc
+          doctor/checks_kubelet.cc doctor/checks_machine.cc doctor/checks_mode.cc doctor/checks_modules.cc
           doctor/diagnosis.cc doctor/facts.cc doctor/kubelet_config.cc doctor/kubelet_facts.cc
           doctor/kubelet_saved.cc doctor/looked_for.cc doctor/report.cc
           dra/claim.cc dra/claim_desk.cc dra/claim_files.cc dra/claim_store.cc dra/device.cc
@@ -74,8 +74,9 @@ vfio_agent_library(agent
           kubevirt/diff.cc kubevirt/file.cc kubevirt/kubevirt.cc kubevirt/machine.cc
           kubevirt/sizes.cc kubevirt/text.cc
           listing/changes.cc listing/held.cc listing/screen.cc listing/tables.cc listing/watch.cc
+          listing/changes.cc listing/screen.cc listing/tables.cc listing/told_mode.cc listing/watch.cc
           mode/mode.cc mode/mode_file.cc mode/mode_keeper.cc mode/mode_return.cc
-          mode/mode_switch.cc mode/mode_view.cc mode/mode_wish.cc
+          mode/mode_switch.cc mode/mode_view.cc mode/mode_wish.cc mode/mode_words.cc
           outlets/cdi.cc outlets/cdi_files.cc outlets/metrics.cc outlets/metrics_http.cc
           outlets/metrics_text.cc outlets/nfd.cc outlets/nfd_file.cc outlets/status.cc
           outlets/status_book.cc outlets/status_text.cc outlets/unsafe_label.cc

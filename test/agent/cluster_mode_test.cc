@@ -113,6 +113,30 @@ TEST_CASE("a label that names no mode is the configured default, and an Event",
   REQUIRE(Eventually([&] { return !labelled.cluster.Events("ModeInvalid").empty(); }, kLong));
   CHECK_THAT(labelled.cluster.Events("ModeInvalid")[0].at("note").get<std::string>(),
              Catch::Contains("value vm-pasthrough") && Catch::Contains("Remedy: "));
+  CHECK_THAT(labelled.node.Run({"status"}).out,
+             Catch::Contains("mode: container (ready): label nvidia.com/gpu.workload.config="
+                             "vm-pasthrough is no mode; the default is used"));
+  CHECK(labelled.node.DriverOf(kUnit) == "nvidia");
+}
+
+TEST_CASE("an agent that may not see its Node says which rule lacks, and binds nothing",
+          "[cluster][mode][grpc]") {
+  LabelledNode labelled;
+  labelled.Label("vm-passthrough");
+  const int code = GENERATE(401, 403);
+  labelled.cluster.api.Add({.path = "/api/v1/nodes", .times = ApiFault::kAlways, .code = code});
+  const Daemon daemon(labelled.Arguments());
+  const std::string words = code == 401 ? "does not know the token" : "may not see the Node";
+  const std::string remedy = code == 401 ? "api.tokenFile" : "nodes: get, list, watch";
+  std::string doctor;
+  CHECK(Eventually(
+      [&] {
+        doctor = labelled.node.Run({"doctor", "-o", "wide"}).out;
+        return doctor.find(words) != std::string::npos && doctor.find(remedy) != std::string::npos;
+      },
+      kLong));
+  INFO(doctor);
+  CHECK_THAT(doctor, Catch::Contains("has not been read since the start"));
   CHECK(labelled.node.DriverOf(kUnit) == "nvidia");
 }
 

@@ -37,7 +37,7 @@ AgentStatus OneHeldUnit() {
                                 .pods = {{"team", "vm", "compute", kResource, "0000:11:00.0"}}}}}};
   status.node = std::make_shared<const NodeStatus>(std::move(node));
   status.plugins = {{.resource = kResource, .registered = true, .units = 1, .streams = 1}};
-  status.mode = {.mode = "container", .target = "container", .state = "blocked"};
+  status.mode = {.mode = "container", .target = "container", .state = "blocked", .unread = true};
   status.jobs = {{.group = 4, .state = "stuck"}, {.group = 5, .state = "at-work"}};
   return status;
 }
@@ -76,6 +76,7 @@ TEST_CASE("metrics have each mode and each state, and 1 for the one that is", "[
   CHECK(Value(exposed, "mode_state{state=\"blocked\"}") == 1);
   CHECK(Value(exposed, "mode_state{state=\"ready\"}") == 0);
   CHECK(Value(exposed, "mode_state{state=\"switching\"}") == 0);
+  CHECK(Value(exposed, "mode_label_unread") == 1);
 }
 
 TEST_CASE("metrics tell groups, refusals, devices and stuck writes", "[metrics]") {

@@ -165,5 +165,45 @@ TEST_CASE("a claim that is not prepared is an event of its pod, where that is kn
   CHECK_FALSE(ToNodeEvent(ClaimSeen(seen)));
 }
 
+TEST_CASE("what a switch waits for now is an Event of its own, which names it", "[node-events]") {
+  ModeStatus mode{.mode = "vm-passthrough",
+                  .target = "container",
+                  .state = "switching",
+                  .reason = "the kubelet is told that no unit is to be given any more"};
+  const auto first = ToNodeEvent(ModeSeen(mode));
+  mode.reason = "waits for pod team/vm1, which has 0000:1b:00.0";
+  const auto next = ToNodeEvent(ModeSeen(mode));
+  REQUIRE(first);
+  REQUIRE(next);
+  CHECK(first->reason == "ModeSwitching");
+  CHECK(next->reason == "ModeSwitching");
+  CHECK(first->subject != next->subject);
+  CHECK(next->note ==
+        "this node changes its mode: mode container; waits for pod team/vm1, which has "
+        "0000:1b:00.0");
+  CHECK(ToNodeEvent(ModeSeen(mode))->subject == next->subject);
+}
+
+TEST_CASE("each mode that is ready has its own Event, and so has each label that is none",
+          "[node-events]") {
+  const auto ready = [](const std::string& mode) {
+    return ToNodeEvent(ModeSeen({.mode = mode, .target = mode, .state = "ready"}));
+  };
+  CHECK(ready("container")->subject != ready("vm-passthrough")->subject);
+  CHECK(ready("container")->note == "this node is in its mode: mode container");
+  const auto invalid = [](const std::string& value) {
+    return ToNodeEvent(ModeInvalid("example.com/mode", value, Mode::kContainer));
+  };
+  CHECK(invalid("vm_passthrough")->subject != invalid("vm-vgpus")->subject);
+  CHECK(invalid("vm_passthrough")->type == "Warning");
+}
+
+TEST_CASE("what a mode withholds takes no Event from the node", "[node-events]") {
+  OfferedUnit unit{.id = "0000:11:00.0", .group = 29, .reason = "mode: switching to container"};
+  CHECK_FALSE(ToNodeEvent(UnitSeen("nvidia.com/T4", unit)));
+  unit.reason = "power-d3cold: it is off";
+  CHECK(ToNodeEvent(UnitSeen("nvidia.com/T4", unit)));
+}
+
 }  // namespace
 }  // namespace vfio_agent

@@ -210,5 +210,18 @@ TEST_CASE("what no slice has for claims is not given, and the condition says why
         "it");
 }
 
+TEST_CASE("a label that is no mode is told with the mode that counts instead", "[ready]") {
+  Setup setup;
+  const NodeCondition condition =
+      setup.Condition({.mode = "container",
+                       .target = "container",
+                       .state = "ready",
+                       .reason = "label example.com/mode=vm_passthrough is no mode"});
+  CHECK_CONDITION(condition, "False", "ModeContainer");
+  CHECK(condition.message ==
+        "mode container: devices are for containers; label example.com/mode=vm_passthrough is no "
+        "mode");
+}
+
 }  // namespace
 }  // namespace vfio_agent

@@ -41,7 +41,9 @@ AgentStatus Full() {
                  .target = "container",
                  .state = "switching",
                  .reason = "waits for pod team/vm",
-                 .label = "nvidia.com/gpu.workload.config"};
+                 .label = "nvidia.com/gpu.workload.config",
+                 .unread = true,
+                 .since = kStart};
   NodeStatus node = NodeWith({ListedUnit("0000:11:00.0", true)});
   node.iommu = "on";
   node.pods_unknown = "the kubelet does not answer";
@@ -132,7 +134,8 @@ TEST_CASE("status says which mode is in force, where it goes and what that waits
                                                  {"target", "container"},
                                                  {"state", "switching"},
                                                  {"reason", "waits for pod team/vm"},
-                                                 {"label", "nvidia.com/gpu.workload.config"}}));
+                                                 {"label", "nvidia.com/gpu.workload.config"},
+                                                 {"since", "2027-01-15T08:00:00.000Z"}}));
   status.mode = {.mode = "container", .target = "container", .state = "ready"};
   CHECK_THAT(StatusToText(status, kStart, false), Catch::Contains("\nmode: container (ready)\n"));
   status.mode = {};  // of an agent that has not read the node yet

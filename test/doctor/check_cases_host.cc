@@ -187,6 +187,11 @@ const std::vector<Case>& KubeletCases() {
                             .connected = true,
                             .last_error = "there is no Node of this name"};
        }},
+      {"mode", State::kWarn, "vm-passthrough (blocked): group 3",
+       [](Facts& f) {
+         (*f.agent)->mode.state = "blocked";
+         (*f.agent)->mode.reason = "group 3";
+       }},
       {"other managers", State::kWarn, "nvidia-kubevirt (pid 6)",
        [](Facts& f) { f.processes.list.push_back({.pid = 6, .command = "nvidia-kubevirt"}); }},
       {"other managers", State::kWarn,

@@ -69,6 +69,55 @@ TEST_CASE("a mode by label needs the API server, and a Node of this name", "[doc
   CHECK(Answers(facts, "API server").at(0).state == State::kFail);
 }
 
+TEST_CASE("a mode whose label was never read fails, by what the API server answers", "[doctor]") {
+  DoctorFacts facts = HealthyFacts();
+  AgentStatus& status = **facts.agent;
+  status.mode.label = "example.com/mode";
+  status.mode.unread = true;
+  status.mode.reason = "the node's label example.com/mode has not been read since the start";
+  const auto [error, read, remedy] = GENERATE(table<std::string, std::string, std::string>(
+      {{"HTTP 401: Unauthorized", "does not know the token", "api.tokenFile"},
+       {"HTTP 403: nodes is forbidden", "may not see the Node", "nodes: get, list, watch"},
+       {"connect: refused", "no answer from https://10.96.0.1:443", "api.server"}}));
+  status.api = {.server = "https://10.96.0.1:443", .node = "gpu-7", .last_error = error};
+  const Finding api = Answers(facts, "API server").at(0);
+  CHECK(api.state == State::kFail);
+  CHECK_THAT(api.read, Catch::Contains(read) && Catch::Contains(error));
+  CHECK_THAT(api.remedy, Catch::Contains(remedy));
+  CHECK(Answers(facts, "mode").at(0).state == State::kFail);
+  const std::vector<RootCause> causes = Diagnose(facts).causes;  // the one comes of the other
+  REQUIRE(causes.size() == 1);
+  CHECK(causes[0].explains.size() == 1);
+  status.mode.unread = false;
+  CHECK(Answers(facts, "API server").at(0).state == State::kWarn);
+}
+
+TEST_CASE("a switch says since when it waits for whom; a label that is none is a warning",
+          "[doctor]") {
+  DoctorFacts facts = HealthyFacts();
+  ModeStatus& mode = (*facts.agent)->mode;
+  CHECK(Answers(facts, "mode").at(0).state == State::kOk);
+  mode = {.mode = "vm-passthrough",
+          .target = "container",
+          .state = GENERATE("switching", "blocked"),
+          .reason = "waits for pod team/vm",
+          .since = absl::FromUnixSeconds(0) + absl::Hours(1)};
+  const Finding waits = Answers(facts, "mode").at(0);
+  CHECK(waits.state == State::kWarn);
+  CHECK(waits.read == "vm-passthrough -> container (" + mode.state +
+                          " since 1970-01-01T01:00:00Z): waits for pod team/vm");
+  CHECK_THAT(waits.remedy, Catch::Contains("nothing is evicted"));
+  mode = {.mode = "container",
+          .target = "container",
+          .state = "ready",
+          .reason = "label example.com/mode=x is no mode",
+          .label = "example.com/mode"};
+  const Finding invalid = Answers(facts, "mode").at(0);
+  CHECK(invalid.state == State::kWarn);
+  CHECK_THAT(invalid.read, Catch::Contains("example.com/mode=x is no mode"));
+  CHECK_THAT(invalid.remedy, Catch::Contains("kubectl label node"));
+}
+
 TEST_CASE("each check has a case in which it is not content", "[doctor]") {
   // These sort the plan's codes; "each code is told by one check" is their test.
   std::set<std::string_view> cases = {"groups",          "isolation", "host use",

@@ -15,6 +15,7 @@ inline constexpr char kGroup26[] = "0000:65:00.0";
 inline AgentStatus HealthyAgent() {
   AgentStatus status{.version = "0.1.0", .pid = 900, .kubelet = true, .ready = true};
   status.plugins.push_back({.resource = "nvidia.com/GPU", .registered = true, .units = 1});
+  status.mode = {.mode = "vm-passthrough", .target = "vm-passthrough", .state = "ready"};
   status.api = {
       .server = "https://10.96.0.1:443", .node = "gpu-7", .connected = true, .written = true};
   return status;

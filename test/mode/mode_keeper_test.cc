@@ -135,5 +135,21 @@ TEST_CASE("a label that cannot be read any more changes nothing", "[mode]") {
   CHECK(keeper.decision().write);
 }
 
+TEST_CASE("a value that is no mode stands in the status as long as it does", "[mode]") {
+  const ScratchDir dir;
+  ModeKeeper keeper(dir.path(), kByLabel);
+  CHECK(keeper.Status().unread);
+  keeper.SetLabels({{kLabel, "vm_passthrough"}}, kStart);
+  Step(keeper, kStart);
+  CHECK_FALSE(keeper.Status().unread);
+  CHECK(keeper.Status().state == "ready");
+  CHECK(keeper.Status().reason ==
+        "label nvidia.com/gpu.workload.config=vm_passthrough is no mode; "
+        "the default is used");
+  keeper.SetLabels({{kLabel, "container"}}, kStart);
+  Step(keeper, kStart);
+  CHECK(keeper.Status().reason.empty());
+}
+
 }  // namespace
 }  // namespace vfio_agent
