@@ -39,7 +39,7 @@ struct PluginStatus {
   int units = 0;
   int streams = 0;
   std::string socket;      // full path; empty while nothing is served
-  std::string last_error;  // of serving or registering; empty once registered
+  std::string last_error;  // of serving or registering; of claims, of slices too
   bool operator==(const PluginStatus&) const = default;
 };
 
