@@ -272,29 +272,6 @@ TEST_CASE("a claim is read as it is now", "[dra]") {
   CHECK(absl::IsPermissionDenied(cluster.Fetch(kRef).status()));
 }
 
-TEST_CASE("whom a claim is for is known where it is reserved for one pod alone", "[dra]") {
-  json object = ClaimJson(kRef, {{"gpu", "0000-3b-00-0"}});
-  json& reserved = object["status"]["reservedFor"];
-  reserved = json::array({{{"resource", "pods"}, {"name", "vm"}, {"uid", "u-7"}}});
-  SECTION("one pod") {
-    CHECK(OnlyPodOf(object.dump(), kRef) == ClaimPod{.name = "vm", .uid = "u-7"});
-  }
-  SECTION("two of them") {
-    reserved.push_back({{"resource", "pods"}, {"name", "vm-2"}, {"uid", "u-8"}});
-    CHECK_FALSE(OnlyPodOf(object.dump(), kRef));
-  }
-  SECTION("nobody, or what is no pod") {
-    reserved = GENERATE(json(), json::array(), json::array({nullptr}),
-                        json::array({{{"resource", "jobs"}, {"name", "vm"}, {"uid", "u-7"}}}),
-                        json::array({{{"resource", "pods"}, {"name", "../x"}, {"uid", "u-7"}}}));
-    CHECK_FALSE(OnlyPodOf(object.dump(), kRef));
-  }
-  SECTION("another claim of that name") {
-    object["metadata"]["uid"] = "u-9";
-    CHECK_FALSE(OnlyPodOf(object.dump(), kRef));
-  }
-}
-
 TEST_CASE("an agent that stops waits for no claim", "[dra]") {
   Cluster1 cluster;
   cluster.server.Add({.path = "/apis/resource.k8s.io/v1/namespaces", .times = 1, .hang = true});

@@ -23,6 +23,29 @@ absl::StatusOr<Allocation> Parse(const json& object) {
 
 std::string WhyNot(const json& object) { return std::string(Parse(object).status().message()); }
 
+TEST_CASE("whom a claim is for is known where it is reserved for one pod alone", "[dra]") {
+  json object = ClaimJson(kRef, {{"gpu", "0000-3b-00-0"}});
+  json& reserved = object["status"]["reservedFor"];
+  reserved = json::array({{{"resource", "pods"}, {"name", "vm"}, {"uid", "u-7"}}});
+  SECTION("one pod") {
+    CHECK(OnlyPodOf(object.dump(), kRef) == ClaimPod{.name = "vm", .uid = "u-7"});
+  }
+  SECTION("two of them") {
+    reserved.push_back({{"resource", "pods"}, {"name", "vm-2"}, {"uid", "u-8"}});
+    CHECK_FALSE(OnlyPodOf(object.dump(), kRef));
+  }
+  SECTION("nobody, or what is no pod") {
+    reserved = GENERATE(json(), json::array(), json::array({nullptr}),
+                        json::array({{{"resource", "jobs"}, {"name", "vm"}, {"uid", "u-7"}}}),
+                        json::array({{{"resource", "pods"}, {"name", "../x"}, {"uid", "u-7"}}}));
+    CHECK_FALSE(OnlyPodOf(object.dump(), kRef));
+  }
+  SECTION("another claim of that name") {
+    object["metadata"]["uid"] = "u-9";
+    CHECK_FALSE(OnlyPodOf(object.dump(), kRef));
+  }
+}
+
 TEST_CASE("a claim's devices are those of this driver", "[dra]") {
   json object = ClaimJson(kRef, {{"gpu", "0000-3b-00-0"}});
   object["status"]["allocation"]["devices"]["results"].push_back(
