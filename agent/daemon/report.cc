@@ -133,8 +133,8 @@ Event GroupGone(const std::string& what, const std::optional<PciAddress>& physic
   if (what.starts_with(kGroup)) event.With("group", what.substr(kGroup.size()));
   event.With("what", what);
   if (!physical) return event.With("remedy", Text(DefaultRemedy(Code::kDeviceGone)));
-  return event.With(
-      "reason", absl::StrFormat("a virtual function that %s has no more", physical->ToString()));
+  const std::string who = physical->ToString();
+  return event.With("reason", absl::StrFormat("a virtual function that %s has no more", who));
 }
 
 Event UnitSeen(const std::string& resource, const OfferedUnit& unit) {

@@ -9,7 +9,10 @@ namespace {
 
 Picture PictureOf(NodeFacts facts) {
   Picture picture;
-  picture.plan = MakePlan(facts, DefaultPolicy(), TestNames(), Asked());
+  Policy policy = DefaultPolicy();
+  policy.resources.push_back(
+      {.name = "example.com/vf", .select = {{.address = *PciAddress::Parse("0000:01:00.4")}}});
+  picture.plan = MakePlan(facts, policy, TestNames(), Asked());
   picture.facts = std::move(facts);
   return picture;
 }

@@ -30,9 +30,9 @@ struct Overlap {
   }
 
   std::unique_ptr<PluginServer> Serve(const std::string& name) {
-    return *PluginServer::Start(
-        dir.path() + "/" + name,
-        std::make_unique<DevicePluginService>(published, node.tree(), ledger, [](auto) {}));
+    return *PluginServer::Start(dir.path() + "/" + name,
+                                std::make_unique<DevicePluginService>(
+                                    published, node.tree(), AskDrivers(), ledger, [](auto) {}));
   }
   absl::Status Register(const std::string& endpoint, const std::string& resource = kName) {
     absl::Status answer;
@@ -156,8 +156,8 @@ TEST_CASE("T5: a start sweeps sockets, and up to 1.32 every file but the checkpo
   UnitTree node;
   Ledger ledger;
   const auto server = *PluginServer::Start(
-      dir.path() + "/plugin.sock",
-      std::make_unique<DevicePluginService>(published, node.tree(), ledger, [](auto) {}));
+      dir.path() + "/plugin.sock", std::make_unique<DevicePluginService>(
+                                       published, node.tree(), AskDrivers(), ledger, [](auto) {}));
   const bool all = GENERATE(false, true);
   FakeKubelet kubelet(
       {.dir = dir.path(),

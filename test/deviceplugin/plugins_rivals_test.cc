@@ -27,7 +27,7 @@ class Rival {
     const std::string name = KubeVirtSocketName(kGpu);
     server_ = *PluginServer::Start(
         node.dir.path() + "/" + name,
-        std::make_unique<DevicePluginService>(published_, node.tree.tree(), ledger_,
+        std::make_unique<DevicePluginService>(published_, node.tree.tree(), AskDrivers(), ledger_,
                                               [](const ServiceEvent&) {}));
     const int before = node.Registrations();
     call_ = RegisterCall::Start(node.dir.path() + "/kubelet.sock", kGpu, name,

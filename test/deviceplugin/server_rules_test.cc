@@ -129,8 +129,9 @@ TEST_CASE("R61: a stream on which the kubelet pings goes on", "[deviceplugin][gr
   Published published;
   published.Set(TestOffer(kGpu, {TestUnit("0000:11:00.0")}));
   const auto server = *PluginServer::Start(
-      dir.path() + "/x.sock", std::make_unique<DevicePluginService>(published, tree.tree(), ledger,
-                                                                    [](const ServiceEvent&) {}));
+      dir.path() + "/x.sock",
+      std::make_unique<DevicePluginService>(published, tree.tree(), AskDrivers(), ledger,
+                                            [](const ServiceEvent&) {}));
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);

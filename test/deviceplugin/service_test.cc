@@ -30,9 +30,9 @@ struct Served {
       const std::scoped_lock lock(mutex);
       events.push_back(std::move(event));
     };
-    server = *PluginServer::Start(
-        dir.path() + "/x.sock",
-        std::make_unique<DevicePluginService>(published, node.tree(), ledger, observer));
+    server = *PluginServer::Start(dir.path() + "/x.sock",
+                                  std::make_unique<DevicePluginService>(
+                                      published, node.tree(), AskDrivers(), ledger, observer));
   }
   ~Served() { server->Shutdown(absl::InfinitePast()); }
   Served(const Served&) = delete;
@@ -226,9 +226,9 @@ TEST_CASE("a server that cannot listen says where", "[deviceplugin][grpc]") {
   SilenceGrpc();
   Served served;
   const auto start = [&](const std::string& path) {
-    return PluginServer::Start(
-               path, std::make_unique<DevicePluginService>(served.published, served.node.tree(),
-                                                           served.ledger, [](auto) {}))
+    return PluginServer::Start(path, std::make_unique<DevicePluginService>(
+                                         served.published, served.node.tree(), AskDrivers(),
+                                         served.ledger, [](auto) {}))
         .status();
   };
   const absl::Status absent = start(served.dir.path() + "/absent/x.sock");

@@ -115,9 +115,10 @@ TEST_CASE("VGPU: instances of one type are served in one way, by the entry that 
   Policy policy = Wanting({{"nvidia-222", 1}}, MdevSpread::kEach, {{.address = At(kT4)}});
   policy.mdev[0].serve = Serve::kDra;
   const Plan one = PlanFor(facts, policy);
-  REQUIRE(one.resources.size() == 1);
-  CHECK(one.resources[0].serve == Serve::kDra);
-  CHECK(one.resources[0].units.at(0).type_name == "GRID T4-1Q");
+  const Resource* const claimed = Named(one, kQ1);
+  REQUIRE(claimed != nullptr);
+  CHECK(claimed->serve == Serve::kDra);
+  CHECK(claimed->units.at(0).type_name == "GRID T4-1Q");
   policy.mdev.push_back(policy.mdev[0]);
   policy.mdev[1].parents = {{.address = At(kT4b)}};
   CHECK(States(PlanFor(facts, policy)) == "to-bind to-bind ");

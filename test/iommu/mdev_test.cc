@@ -120,8 +120,11 @@ TEST_CASE("VGPU: what keeps an instance from guests is said", "[mdev]") {
   const auto unit = [&] { return Named(PlanFor(facts, policy, custody), kQ1)->units[0]; };
   REQUIRE(unit().state == UnitState::kReady);
   SECTION("a pod has it") {
-    custody.tenancy->claims.list = {
-        {.pod_namespace = "team", .pod = "vm", .resource = kQ1, .unit = kForeign}};
+    custody.tenancy->claims.list = {{.pod_namespace = "team",
+                                     .pod = "vm",
+                                     .container = "compute",
+                                     .resource = kQ1,
+                                     .unit = kForeign}};
     CHECK(unit().state == UnitState::kHeld);
     custody.tenancy->claims.list[0].resource = "nvidia.com/OTHER";
     CHECK(unit().state == UnitState::kRefused);

@@ -178,7 +178,8 @@ TEST_CASE("VGPU: what keeps a vGPU from guests is said", "[vgpu]") {
   };
   REQUIRE(unit().state == UnitState::kReady);
   SECTION("a pod has it") {
-    custody.tenancy->claims.list = {{.pod = "vm", .resource = kOneB, .unit = kA4}};
+    custody.tenancy->claims.list = {
+        {.pod = "vm", .container = "compute", .resource = kOneB, .unit = kA4}};
     CHECK(unit().state == UnitState::kHeld);
     custody.tenancy->claims.list[0].resource = "nvidia.com/OTHER";
     CHECK(unit().state == UnitState::kRefused);
