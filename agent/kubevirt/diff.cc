@@ -28,7 +28,7 @@ std::string EntryFor(const ServedResource& resource) {
 }
 
 void CheckMissing(const ServedResource& resource, const KubevirtConfiguration& configuration,
-                  std::vector<Finding>& findings) {
+                  std::vector<Difference>& findings) {
   for (const PermittedDevice& entry : configuration.permitted) {
     if (!DiffersOnlyInSpelling(entry.resource, resource.name)) continue;
     findings.push_back({.code = "name-differs",
@@ -48,7 +48,7 @@ void CheckMissing(const ServedResource& resource, const KubevirtConfiguration& c
                       .remedy = EntryFor(resource)});
 }
 
-void CheckExternal(const Entries& entries, std::vector<Finding>& findings) {
+void CheckExternal(const Entries& entries, std::vector<Difference>& findings) {
   for (const PermittedDevice* entry : entries) {
     if (entry->external) continue;
     findings.push_back({.code = "not-external",
@@ -67,7 +67,7 @@ bool IsSelectorOf(const std::string& selector, const ServedResource& resource) {
 // Of mediated devices the entry should stand in the list for them and name their type. KubeVirt
 // looks at neither where the entry is external.
 void CheckMediated(const ServedResource& resource, const Entries& entries,
-                   std::vector<Finding>& findings) {
+                   std::vector<Difference>& findings) {
   const auto names_type = [&](const PermittedDevice* entry) {
     return std::ranges::count(resource.mdev_types, entry->selector) > 0;
   };
@@ -91,7 +91,7 @@ void CheckMediated(const ServedResource& resource, const Entries& entries,
 
 // KubeVirt looks at the selector of an external entry only to tell Grace GPUs from others.
 void CheckSelectors(const ServedResource& resource, const Entries& entries,
-                    std::vector<Finding>& findings) {
+                    std::vector<Difference>& findings) {
   const std::string own = absl::StrJoin(resource.selectors, ", ");
   const auto fits = [&](const PermittedDevice* entry) {
     return !entry->pci || IsSelectorOf(entry->selector, resource);
@@ -121,7 +121,7 @@ void CheckSelectors(const ServedResource& resource, const Entries& entries,
 }
 
 void CheckCollisions(const ServedResource& resource, const KubevirtConfiguration& configuration,
-                     std::vector<Finding>& findings) {
+                     std::vector<Difference>& findings) {
   for (const PermittedDevice& entry : configuration.permitted) {
     if (!DiffersOnlyInSpelling(entry.resource, resource.name)) continue;
     findings.push_back({.code = "name-collision",
@@ -174,7 +174,7 @@ void AddElsewhere(const Served& served, const KubevirtConfiguration& configurati
     });
     if (known || !seen.insert(entry.resource).second) continue;
     const std::string why = served.WhyRefused(entry.resource);
-    Finding finding{.code = "not-here", .where = entry.where};
+    Difference finding{.code = "not-here", .where = entry.where};
     finding.text = why.empty() ? "this node has no such device; other nodes may"
                                : "this node refuses its devices: " + Printable(why);
     finding.remedy = why.empty() ? "none" : "see `vfio-agent plan`";
@@ -192,7 +192,7 @@ std::string_view Outcome(const Compared& compared) {
 }  // namespace
 
 bool Compared::Starts() const {
-  return std::ranges::none_of(findings, [](const Finding& finding) { return finding.hinders; });
+  return std::ranges::none_of(findings, [](const Difference& finding) { return finding.hinders; });
 }
 
 std::vector<Compared> CompareWithFile(const Served& asked, const Served& node,
@@ -222,7 +222,7 @@ std::string ComparedText(const std::vector<Compared>& all) {
   std::string text;
   for (const Compared& compared : all) {
     text += absl::StrFormat("%s: %s\n", compared.name, Outcome(compared));
-    for (const Finding& finding : compared.findings) {
+    for (const Difference& finding : compared.findings) {
       text += absl::StrFormat("  %s%s: %s\n", finding.hinders ? "" : "note: ", finding.code,
                               finding.text);
       if (!finding.where.empty()) text += absl::StrFormat("    at: %s\n", finding.where);
@@ -237,7 +237,7 @@ Json ComparedToJson(const std::vector<Compared>& all) {
   Json list = Json::array();
   for (const Compared& compared : all) {
     Json findings = Json::array();
-    for (const Finding& finding : compared.findings) {
+    for (const Difference& finding : compared.findings) {
       findings.push_back({{"code", finding.code},
                           {"hinders", finding.hinders},
                           {"where", finding.where},

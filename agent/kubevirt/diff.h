@@ -9,13 +9,13 @@
 
 namespace vfio_agent {
 
-struct Finding {
+struct Difference {
   std::string code;      // "entry-missing"; the list is in the operator's guide
   bool hinders = false;  // false: a note
   std::string where;     // in the file; empty where something is missing
   std::string text;
   std::string remedy;
-  bool operator==(const Finding&) const = default;
+  bool operator==(const Difference&) const = default;
 };
 
 // A resource of this node, a resource that only the file has, or a machine of the file.
@@ -23,7 +23,7 @@ struct Compared {
   enum class Kind { kServed, kElsewhere, kMachine };
   Kind kind = Kind::kServed;
   std::string name;
-  std::vector<Finding> findings;
+  std::vector<Difference> findings;
   bool Starts() const;
   bool operator==(const Compared&) const = default;
 };

@@ -18,8 +18,8 @@ struct Request {
 };
 using Requests = std::map<std::string, Request>;
 
-Finding UnknownName(const Served& served, const std::string& name, const std::string& where) {
-  Finding finding{.code = "unknown-name", .hinders = true, .where = where};
+Difference UnknownName(const Served& served, const std::string& name, const std::string& where) {
+  Difference finding{.code = "unknown-name", .hinders = true, .where = where};
   for (const ServedResource& resource : served.resources) {
     if (!DiffersOnlyInSpelling(resource.name, name)) continue;
     finding.code = "name-differs";
@@ -58,7 +58,7 @@ bool FitsWholeGroups(const ServedResource& resource, size_t count) {
 
 // Where units are given in sets only, other numbers are refused when the machine starts.
 void CheckSize(const ServedResource& resource, const Request& request,
-               std::vector<Finding>& findings) {
+               std::vector<Difference>& findings) {
   if (std::ranges::count(resource.sizes, request.Count()) > 0) return;
   findings.push_back(
       {.code = "no-such-size",
@@ -73,7 +73,7 @@ void CheckSize(const ServedResource& resource, const Request& request,
 
 // A bundle that is one unit has one item in the machine, and KubeVirt gives one device for it.
 void CheckFirstOnly(const ServedResource& resource, const Request& request,
-                    std::vector<Finding>& findings) {
+                    std::vector<Difference>& findings) {
   if (!resource.first_only) return;
   findings.push_back(
       {.code = "first-only",
@@ -85,7 +85,7 @@ void CheckFirstOnly(const ServedResource& resource, const Request& request,
 }
 
 void CheckCount(const ServedResource& resource, const Request& request,
-                std::vector<Finding>& findings) {
+                std::vector<Difference>& findings) {
   const size_t count = request.Count();
   if (count > resource.Units()) {
     findings.push_back({.code = "too-many",
@@ -107,7 +107,7 @@ void CheckCount(const ServedResource& resource, const Request& request,
   }
 }
 
-Requests Collect(const KubevirtMachine& machine, std::vector<Finding>& findings) {
+Requests Collect(const KubevirtMachine& machine, std::vector<Difference>& findings) {
   Requests requests;
   for (const WantedDevice& device : machine.devices) {
     if (device.resource.empty()) {
@@ -133,20 +133,20 @@ bool DiffersOnlyInSpelling(std::string_view a, std::string_view b) {
   return a != b && ResourceVariable(a) == ResourceVariable(b);
 }
 
-void CheckGate(const KubevirtConfiguration* configuration, std::vector<Finding>& findings) {
+void CheckGate(const KubevirtConfiguration* configuration, std::vector<Difference>& findings) {
   if (configuration != nullptr && configuration->feature_gates.contains(kHostDevicesGate)) return;
-  Finding finding{.code = "gate-missing",
-                  .hinders = configuration != nullptr,
-                  .where = configuration == nullptr ? "" : configuration->where,
-                  .remedy = "add HostDevices to developerConfiguration.featureGates"};
+  Difference finding{.code = "gate-missing",
+                     .hinders = configuration != nullptr,
+                     .where = configuration == nullptr ? "" : configuration->where,
+                     .remedy = "add HostDevices to developerConfiguration.featureGates"};
   finding.text = "hostDevices need KubeVirt's feature gate HostDevices";
   if (configuration != nullptr) finding.text += ", which is not set";
   findings.push_back(std::move(finding));
 }
 
-std::vector<Finding> CheckMachine(const Served& served, const KubevirtMachine& machine,
-                                  const KubevirtConfiguration* configuration) {
-  std::vector<Finding> findings;
+std::vector<Difference> CheckMachine(const Served& served, const KubevirtMachine& machine,
+                                     const KubevirtConfiguration* configuration) {
+  std::vector<Difference> findings;
   const Requests requests = Collect(machine, findings);
   for (const auto& [name, request] : requests) {
     if (request.gpus > 0 && request.host_devices > 0) {

@@ -29,7 +29,7 @@ std::vector<Compared> Compare(const Served& served, const KubevirtFile& file) {
 // "entry-missing", a note in brackets; all of one subject.
 std::string Codes(const Compared& compared) {
   std::string codes;
-  for (const Finding& finding : compared.findings) {
+  for (const Difference& finding : compared.findings) {
     codes +=
         (codes.empty() ? "" : " ") + (finding.hinders ? finding.code : "(" + finding.code + ")");
   }

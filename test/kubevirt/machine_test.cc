@@ -30,7 +30,7 @@ std::string CodesOf(const std::vector<std::pair<MachineList, std::string>>& devi
     machine.devices.push_back({.list = list, .resource = name, .where = "f.yaml:1:1"});
   }
   std::string codes;
-  for (const Finding& finding : CheckMachine(NodeOf(), machine, configuration)) {
+  for (const Difference& finding : CheckMachine(NodeOf(), machine, configuration)) {
     codes +=
         (codes.empty() ? "" : " ") + (finding.hinders ? finding.code : "(" + finding.code + ")");
   }
@@ -87,7 +87,7 @@ TEST_CASE("a machine with a number of devices that is no set is told the numbers
   CHECK(of(5) == "too-many");
   KubevirtMachine machine;
   machine.devices.assign(3, {.resource = "nvidia.com/SETS"});
-  const Finding finding = CheckMachine(NodeOf(), machine, nullptr).at(0);
+  const Difference finding = CheckMachine(NodeOf(), machine, nullptr).at(0);
   CHECK(finding.text == "asks for 3 of nvidia.com/SETS, of which a machine can have 1, 2 or 4");
   CHECK_THAT(finding.remedy, Catch::StartsWith("ask for 1, 2 or 4;"));
 }
