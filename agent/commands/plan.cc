@@ -72,16 +72,20 @@ std::string HeadText(const Plan& plan) {
   return text;
 }
 
-std::string InUseText(const Plan& plan) {
+// What is bound and cannot be given now: who has it, or why not.
+std::string NotFreeText(const Plan& plan) {
   std::string text;
   for (const Resource& resource : plan.resources) {
     for (const Unit& unit : resource.units) {
-      if (unit.state != UnitState::kHeld && unit.pods.empty()) continue;
-      text += absl::StrFormat("#   %s of %s: %s\n", unit.id, resource.name,
+      const bool told_elsewhere = unit.state == UnitState::kReady ||
+                                  unit.state == UnitState::kToBind ||
+                                  unit.state == UnitState::kRefused;
+      if (told_elsewhere && unit.pods.empty()) continue;
+      text += absl::StrFormat("#   %s of %s, %s: %s\n", unit.id, resource.name, Name(unit.state),
                               WhoOrWhy(unit.pods, unit.reason, true));
     }
   }
-  return text.empty() ? text : "\n# in use\n" + text;
+  return text.empty() ? text : "\n# not free\n" + text;
 }
 
 // What the configured mode gives back of what is taken: where it was changed, what a reload does.
@@ -127,7 +131,7 @@ std::string PlanText(const Plan& plan, const std::string& mode, bool all) {
     text += GroupText(group);
     for (const Refusal& refusal : group.refusals) text += RefusalText(refusal, "#   ");
   }
-  text += BundlesText(plan) + InUseText(plan) + ServeText(plan);
+  text += BundlesText(plan) + NotFreeText(plan) + ServeText(plan);
   if (!plan.egm.empty()) text += "\n";
   for (const EgmShare& share : plan.egm) text += absl::StrFormat("# %s\n", Spell(share));
   if (!plan.warnings.empty()) text += "\n# warnings\n";
