@@ -54,7 +54,7 @@ expect_waiting() {
 }
 
 mode_held() {
-  select_by_label container "$LONE_NIC" "$NODE1_NIC"
+  select_by_label container "$LONE_NIC" "$CARD_NIC"
   container
   start_api vm-passthrough
   start_kubelet
@@ -74,9 +74,9 @@ mode_held() {
   expect_mode vm-passthrough blocked
   expect_no_writes
   expect_not_asked
-  expect_driver "$NODE1_NIC" vfio-pci
+  expect_driver "$CARD_NIC" vfio-pci
   let_go
-  expect_home "$LONE_NIC=e1000e" "$NODE1_NIC=e1000e"
+  expect_home "$LONE_NIC=e1000e" "$CARD_NIC=e1000e" "$CARD_AUDIO=snd_hda_intel"
 }
 check "mode: a switch waits for the process that has a device, names it, also after kill -9" mode_held
 
