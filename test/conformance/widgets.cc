@@ -41,7 +41,7 @@ void Widgets::Rename(int life) {
   const std::unique_lock lock(mutex_);
   widgets_.clear();
   for (int i = 0; i < 3; ++i) {
-    const std::string id = absl::StrFormat("0000:%02x:%02x.0", 10 + i, life);
+    const std::string id = absl::StrFormat("%04x:%02x:00.0", life, 10 + i);
     widgets_.push_back({.id = IdFor(faults_, id), .group = 10 + i});
   }
 }

@@ -34,7 +34,7 @@ class Widgets {
 
   // Devices with these ids are sick, the others are not.
   void SetSick(const std::set<std::string>& ids);
-  void Rename(int life);  // ids of another life
+  void Rename(int life);  // ids of another life, of 65,536
   void Empty();           // there are none any more
   std::vector<Widget> all() const;
   v1beta1::ListAndWatchResponse List() const;
