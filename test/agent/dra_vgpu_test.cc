@@ -3,6 +3,7 @@
 
 #include "iommu/mdev.h"
 #include "test/agent/dra_node.h"
+#include "test/agent/vgpu_machines.h"
 
 namespace vfio_agent {
 namespace {
@@ -11,35 +12,8 @@ using Catch::Contains;
 using nlohmann::json;
 constexpr absl::Duration kLong = DraNode::kLong;
 constexpr char kT4[] = "0000:3b:00.0";
-constexpr char kMdevMachine[] = R"(name: vgpu
-host: {iommu_active: true, iommu: intel}
-devices:
-- address: "0000:3b:00.0"
-  vendor: "10de"
-  device: "1eb8"
-  class: "030200"
-  driver: nvidia
-  iommu_group: 5
-  numa_node: 1
-  mdev_types: {nvidia-222: {name: GRID T4-1Q, instances: 4}}
-)";
 constexpr char kMdevs[] =
     "mdev: [{parent: [{vendor: \"10de\"}], types: {GRID T4-1Q: 2}, serve: dra}]\n";
-constexpr char kVgpuMachine[] = R"(name: vgpu
-host: {iommu_active: true, iommu: intel, release: 6.8.0-60-generic}
-devices:
-- address: "0000:41:00.0"
-  vendor: "10de"
-  device: "26b9"
-  class: "030200"
-  driver: nvidia
-  iommu_group: 5
-  sriov_totalvfs: 4
-  sriov_numvfs: 4
-  sriov_offset: 4
-  sriov_vf_driver: nvidia
-  vgpu: {memory: 3, types: {1145: {name: NVIDIA L40S-1B, size: 1}}}
-)";
 constexpr char kVgpus[] =
     "vgpu: [{parent: [{vendor: \"10de\"}], types: {NVIDIA L40S-1B: 2}, serve: dra}]\n";
 
@@ -97,7 +71,7 @@ void LiveOf(const std::string& config, const DraNode& dra, const std::string& un
 TEST_CASE("VGPU: a claim gets a mediated device by its uuid, and nobody removes it meanwhile",
           "[dra][node][grpc]") {
   const std::string uuid = MdevUuid(*PciAddress::Parse(kT4), "nvidia-222", 0);
-  const DraNode dra(kMdevs, kMdevMachine, uuid);
+  const DraNode dra(kMdevs, std::string(kT4Host) + kT4Devices, uuid);
   const auto path = dra.node.root() + "/sys/bus/mdev/devices/" + uuid;
   {
     const auto daemon = dra.Start();
@@ -111,7 +85,7 @@ TEST_CASE("VGPU: a claim gets a mediated device by its uuid, and nobody removes 
 TEST_CASE("VGPU: a virt-launcher is told the uuid of a claim's mediated device",
           "[dra][node][grpc]") {
   const std::string uuid = MdevUuid(*PciAddress::Parse(kT4), "nvidia-222", 0);
-  const DraNode dra(kMdevs, kMdevMachine, uuid);
+  const DraNode dra(kMdevs, std::string(kT4Host) + kT4Devices, uuid);
   const auto daemon = dra.Start();
   INFO(daemon->Log());
   REQUIRE(dra.WaitDevices(2));
@@ -127,7 +101,7 @@ TEST_CASE("VGPU: a virt-launcher is told the uuid of a claim's mediated device",
 
 TEST_CASE("VGPU: a claim gets a virtual function with its type, which stays set meanwhile",
           "[dra][node][grpc]") {
-  const DraNode dra(kVgpus, kVgpuMachine, "0000-41-00-4");
+  const DraNode dra(kVgpus, kL40sMachine, "0000-41-00-4");
   const std::string vf = dra.node.root() + "/sys/bus/pci/devices/0000:41:00.4";
   const std::string group = std::filesystem::read_symlink(vf + "/iommu_group").filename();
   const auto type = [&vf] {

@@ -4,6 +4,7 @@
 
 #include "iommu/mdev.h"
 #include "test/agent/node.h"
+#include "test/agent/vgpu_machines.h"
 
 namespace vfio_agent {
 namespace {
@@ -11,23 +12,12 @@ namespace {
 constexpr absl::Duration kLong = absl::Seconds(60);
 constexpr char kQ1[] = "nvidia.com/GRID_T4-1Q";
 constexpr char kT4[] = "0000:3b:00.0";
-constexpr char kDevices[] = R"(
-devices:
-- address: "0000:3b:00.0"
-  vendor: "10de"
-  device: "1eb8"
-  class: "030200"
-  driver: nvidia
-  iommu_group: 5
-  mdev_types:
-    nvidia-222: {name: GRID T4-1Q, instances: 4}
-)";
-constexpr char kHost[] = "name: vgpu\nhost: {iommu_active: true, iommu: intel}";
 
 std::string Ours(int index) { return MdevUuid(*PciAddress::Parse(kT4), "nvidia-222", index); }
 
 struct WordsNode {
-  explicit WordsNode(const std::string& host = kHost) : node(Node::MachineText{host + kDevices}) {}
+  explicit WordsNode(const std::string& host = kT4Host)
+      : node(Node::MachineText{host + kT4Devices}) {}
 
   ProgramResult Run(std::vector<std::string> arguments) const {
     arguments.insert(arguments.end(), {"--config", config});

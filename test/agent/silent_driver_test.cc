@@ -1,6 +1,7 @@
 // A daemon beside a vendor's driver that does not answer for its mediated devices or vGPUs.
 #include "sysfs/clock.h"
 #include "test/agent/node.h"
+#include "test/agent/vgpu_machines.h"
 
 namespace vfio_agent {
 namespace {
@@ -9,43 +10,20 @@ constexpr absl::Duration kLong = absl::Seconds(60);
 constexpr char kQ1[] = "nvidia.com/GRID_T4-1Q";
 constexpr char kOneB[] = "nvidia.com/NVIDIA_L40S-1B";
 constexpr char kRoom[] = "mdev_supported_types/nvidia-222/available_instances";
-constexpr char kMdev[] = R"(name: mdev
-host: {iommu_active: true, iommu: intel}
-devices:
-- address: "0000:3b:00.0"
-  vendor: "10de"
-  device: "1eb8"
-  class: "030200"
-  driver: nvidia
-  iommu_group: 5
-  mdev_types: {nvidia-222: {name: GRID T4-1Q, instances: 4}}
-- {address: "0000:5e:00.0", vendor: "10de", device: "2330", class: "030200", driver: nvidia, iommu_group: 6}
-)";
+constexpr char kBeside[] =
+    "- {address: \"0000:5e:00.0\", vendor: \"10de\", device: \"2330\", class: \"030200\", driver: "
+    "nvidia, "
+    "iommu_group: 6}\n";
 constexpr char kMdevConfig[] = R"(
 resources: [{select: [{address: "0000:5e:00.0"}]}]
 mdev: [{parent: [{address: "0000:3b:00.0"}], types: {GRID T4-1Q: 2}}]
-)";
-constexpr char kVgpu[] = R"(name: vgpu
-host: {iommu_active: true, iommu: intel, release: 6.8.0-60-generic}
-devices:
-- address: "0000:41:00.0"
-  vendor: "10de"
-  device: "26b9"
-  class: "030200"
-  driver: nvidia
-  iommu_group: 5
-  sriov_totalvfs: 4
-  sriov_numvfs: 4
-  sriov_offset: 4
-  sriov_vf_driver: nvidia
-  vgpu: {memory: 3, types: {1145: {name: NVIDIA L40S-1B, size: 1}}}
 )";
 constexpr char kVgpuConfig[] = R"(mode: vm-vgpu
 vgpu: [{parent: [{vendor: "10de"}], types: {NVIDIA L40S-1B: 2}}]
 )";
 
 struct SilentNode {
-  SilentNode(const char* machine, const char* config)
+  SilentNode(const std::string& machine, const char* config)
       : node(Node::MachineText{machine}),
         kubelet(node.StartKubelet()),
         config_file(node.dir().Write("config.yaml", config)) {}
@@ -74,7 +52,7 @@ struct SilentNode {
 
 TEST_CASE("VGPU: units of a card that hangs stay listed, unhealthy, until it answers again",
           "[node][grpc]") {
-  SilentNode silent(kMdev, kMdevConfig);
+  SilentNode silent(std::string(kT4Host) + kT4Devices + kBeside, kMdevConfig);
   silent.Start();
   REQUIRE(silent.Healthy(kQ1, 2));
   REQUIRE(silent.Healthy(kH100, 1));
@@ -95,7 +73,7 @@ TEST_CASE("VGPU: units of a card that hangs stay listed, unhealthy, until it ans
 
 TEST_CASE("VGPU: a card that hangs from the start keeps no other from being bound",
           "[node][grpc]") {
-  SilentNode silent(kMdev, kMdevConfig);
+  SilentNode silent(std::string(kT4Host) + kT4Devices + kBeside, kMdevConfig);
   silent.Hang("0000:3b:00.0", kRoom);
   silent.Start();
   REQUIRE(silent.Healthy(kH100, 1));
@@ -109,7 +87,7 @@ TEST_CASE("VGPU: a card that hangs from the start keeps no other from being boun
 
 TEST_CASE("VGPU: functions of a card that hangs stay listed, and the kubelet is told why",
           "[node][grpc]") {
-  SilentNode silent(kVgpu, kVgpuConfig);
+  SilentNode silent(kL40sMachine, kVgpuConfig);
   silent.Start();
   REQUIRE(silent.Healthy(kOneB, 2));
   silent.Hang("0000:41:00.5", "nvidia/creatable_vgpu_types");
@@ -122,7 +100,7 @@ TEST_CASE("VGPU: functions of a card that hangs stay listed, and the kubelet is 
 }
 
 TEST_CASE("VGPU: Allocate does not wait for a driver that hangs", "[node][grpc]") {
-  SilentNode silent(kVgpu, kVgpuConfig);
+  SilentNode silent(kL40sMachine, kVgpuConfig);
   silent.Start({"--resync", "1h"});
   REQUIRE(silent.Healthy(kOneB, 2));
   silent.Hang("0000:41:00.4", "nvidia/current_vgpu_type");

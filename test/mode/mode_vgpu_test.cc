@@ -3,6 +3,7 @@
 
 #include "iommu/mdev.h"
 #include "test/agent/node.h"
+#include "test/agent/vgpu_machines.h"
 
 namespace vfio_agent {
 namespace {
@@ -11,22 +12,10 @@ constexpr absl::Duration kLong = absl::Seconds(90);
 constexpr char kCard[] = "0000:3b:00.0";
 constexpr char kWhole[] = "nvidia.com/TU104GL_TESLA_T4";
 constexpr char kCut[] = "nvidia.com/GRID_T4-1Q";
-constexpr char kMachine[] = R"(name: vgpu
-host: {iommu_active: true, iommu: intel}
-devices:
-- address: "0000:3b:00.0"
-  vendor: "10de"
-  device: "1eb8"
-  class: "030200"
-  driver: nvidia
-  iommu_group: 5
-  mdev_types:
-    nvidia-222: {name: GRID T4-1Q, instances: 4}
-)";
 
 TEST_CASE("VGPU: a card that is whole in vm-passthrough is cut in vm-vgpu and whole for containers",
           "[mode]") {
-  const Node node(Node::MachineText{kMachine});
+  const Node node(Node::MachineText{std::string(kT4Host) + kT4Devices});
   const auto kubelet = node.StartKubelet();
   const std::string config = node.dir().Write("config.yaml", "mode: vm-passthrough\n");
   const Daemon daemon(node.DaemonArguments({"--config", config}));
