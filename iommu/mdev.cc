@@ -238,11 +238,18 @@ class MdevPlanner {
   std::map<std::string, std::pair<std::string, std::string>> types_;  // by variable: type, name
 };
 
-// A parent needs no group: its instances have groups of their own.
+bool IsPlannedAlone(const Plan& plan, const PciAddress& device) {
+  return std::ranges::any_of(plan.groups, [&device](const GroupPlan& group) {
+    return !group.group && std::ranges::count(group.members, device, &Member::address) > 0;
+  });
+}
+
+// A parent needs no group: its instances have groups of their own. One that resources[] selects is
+// there already.
 void AddLoneParents(const NodeFacts& facts, Plan& plan) {
   for (const MdevParent& parent : facts.mdev.parents) {
     const PciDevice* const device = FindDevice(facts, parent.address);
-    if (device == nullptr || device->group) continue;
+    if (device == nullptr || device->group || IsPlannedAlone(plan, device->address)) continue;
     plan.groups.push_back({.members = {{.address = device->address,
                                         .vendor = device->vendor,
                                         .device = device->device,

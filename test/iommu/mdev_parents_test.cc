@@ -47,6 +47,17 @@ TEST_CASE("VGPU: a parent needs no IOMMU group: its instances have their own", "
   }
 }
 
+TEST_CASE("VGPU: a parent without a group that resources[] selects is one line, not two",
+          "[mdev]") {
+  const Plan plan = PlanFor(LoneParents(), DefaultPolicy());
+  std::set<PciAddress> seen;
+  for (const GroupPlan& group : plan.groups) {
+    for (const Member& member : group.members) CHECK(seen.insert(member.address).second);
+  }
+  CHECK(seen.size() == 3);
+  CHECK(PlanOfT4(plan).verdict == Verdict::kRefused);
+}
+
 TEST_CASE("VGPU: jobs tell parents without a group apart, and spell them", "[mdev]") {
   const Plan plan = PlanFor(LoneParents(), Wanting({{"GRID T4-1Q", 1}}));
   std::set<int> keys;
