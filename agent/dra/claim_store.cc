@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/files.h"
+#include "sysfs/mdev.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -47,6 +48,11 @@ json GivenToJson(const GivenUnit& given) {
   return object;
 }
 
+// It becomes part of paths and of variables: a function's address, or a mediated device's uuid.
+bool IsAddress(const std::string& text, const GivenUnit& given) {
+  return given.mdev_type.empty() ? PciAddress::Parse(text).ok() : IsUuid(text);
+}
+
 // Absent in the first version.
 absl::StatusOr<std::optional<GivenUnit>> ParseGiven(const json& device) {
   const auto found = device.find("given");
@@ -61,7 +67,7 @@ absl::StatusOr<std::optional<GivenUnit>> ParseGiven(const json& device) {
   GivenUnit given{.mdev_type = TextOf(*found, "mdev_type"),
                   .vgpu_type = TextOf(*found, "vgpu_type")};
   for (const json& address : addresses) {
-    if (!address.is_string()) return broken;
+    if (!address.is_string() || !IsAddress(address.get<std::string>(), given)) return broken;
     given.addresses.push_back(address.get<std::string>());
   }
   for (const json& group : groups) {

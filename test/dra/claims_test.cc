@@ -183,8 +183,10 @@ TEST_CASE("what the units of a claim were is kept with it, or is not known", "[d
   const PreparedClaim claim = WithGiven();
   CHECK(ParseClaim(ClaimToText(claim)).value() == claim);
   const std::string wrong = GENERATE(
-      R"({"addresses": ["a"], "groups": []})", R"({"addresses": [], "groups": [1]})",
-      R"({"addresses": [1], "groups": [1]})", R"({"addresses": ["a"], "groups": [-1]})", "1");
+      R"({"addresses": ["0000:3b:00.0"], "groups": []})", R"({"addresses": [], "groups": [1]})",
+      R"({"addresses": [1], "groups": [1]})", R"({"addresses": ["0000:3b:00.0"], "groups": [-1]})",
+      R"({"addresses": ["../0000:3b:00.0"], "groups": [1]})",
+      R"({"addresses": ["0000:3b:00.0"], "groups": [1], "mdev_type": "nvidia-222"})", "1");
   CAPTURE(wrong);
   json object = json::parse(ClaimToText(claim));
   object.erase("checksum");
