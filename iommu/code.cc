@@ -81,7 +81,9 @@ constexpr std::array<Row, 35> kRows = {{
      "another pod has a device of the same group, a part of the unit is not ready, or the kubelet "
      "does not say which pods have what: it is offered again when that pod ends, all parts are "
      "ready, or the kubelet answers"},
-    {Code::kHeld, "held", "stop the guest that uses the device, then try again"},
+    {Code::kHeld, "held",
+     "stop the guest that uses the device, or mend what keeps it from being known who does; then "
+     "try again"},
     {Code::kExcluded, "excluded", "take it off resources[].exclude if it is to be given away"},
     {Code::kAddressTooWide, "address-too-wide",
      "KubeVirt reads four-digit domains only; switch VMD off for this slot in the firmware"},

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/doctor/kubelet_facts.h"
+#include "agent/live.h"
 #include "agent/outlets/status.h"
-#include "agent/snapshot/replay_root.h"
 #include "deviceplugin/server.h"
 #include "deviceplugin/status_server.h"
 #include "sysfs/host_view.h"
@@ -34,12 +34,6 @@ std::optional<Tree> KubeletRoot(View view, const HostProcess* kubelet) {
   absl::StatusOr<Tree> root = Tree::Open(absl::StrFormat("/proc/%d/root", kubelet->pid));
   if (!root.ok()) return std::nullopt;
   return *std::move(root);
-}
-
-// The directories of the settings are this machine's, unless a copy is looked at and nobody has
-// named them: then they are those of the copy.
-bool IsLive(const Session& session, const char* key) {
-  return session.tree().is_host() || ResolveSettings(session.Sources()).at(key).source != "default";
 }
 
 StateDirFacts LookAtStateDir(const std::string& dir) {
@@ -99,11 +93,6 @@ void ReadKubelet(const Session& session, const Tree* files, DoctorFacts& facts) 
 }
 
 }  // namespace
-
-bool IsStateDirLive(const Session& session) {
-  const std::optional<WorkedOn> snapshot = WorkedSnapshot();
-  return IsLive(session, "stateDir") && !(snapshot && snapshot->own_state_dir);
-}
 
 DoctorFacts TakeDoctorFacts(Session& session) {
   const Tree& tree = session.tree();

@@ -88,9 +88,6 @@ struct DoctorFacts {
   std::optional<absl::StatusOr<AgentStatus>> agent;  // nullopt: not asked
 };
 
-// True where stateDir is one of this machine's, so that a daemon can be asked there.
-bool IsStateDirLive(const Session& session);
-
 // Reads everything; takes a few seconds at most where the kubelet or the daemon does not answer.
 DoctorFacts TakeDoctorFacts(Session& session);
 

@@ -47,11 +47,14 @@ std::string MdevsText(const Explanation& explanation) {
   return text.empty() ? text : "  mediated devices\n" + text;
 }
 
-// Those of which there is more to say than that they are ready.
+// Those of which there is more to say than that they are ready, and than the members' lines have
+// said of who has them.
 std::string UnitsText(const Explanation& explanation) {
+  const bool told = std::ranges::any_of(
+      explanation.members, [](const MemberNote& note) { return !note.holders.empty(); });
   std::string text;
   for (const UnitNote& note : explanation.units) {
-    if (note.who.empty()) continue;
+    if (note.who.empty() || (told && note.state == Name(UnitState::kHeld))) continue;
     text += absl::StrFormat("    %s of %s, %s: %s\n", note.id, note.resource, note.state, note.who);
   }
   return text.empty() ? text : "  units\n" + text;
@@ -191,12 +194,14 @@ std::string ListText(const char* heading, const std::vector<std::string>& lines)
 
 std::string ExplanationText(const Explanation& explanation) {
   const GroupPlan& group = explanation.plan;
-  const std::string units = UnitsText(explanation);
+  const bool ready =
+      std::ranges::all_of(explanation.units, [](const UnitNote& note) { return note.who.empty(); });
   std::string text = absl::StrFormat(
       "%s%s%s: %s\n", group.group ? absl::StrFormat("group %d", *group.group) : "no group",
-      group.resource.empty() ? "" : ", ", group.resource, VerdictWords(group, units.empty()));
+      group.resource.empty() ? "" : ", ", group.resource, VerdictWords(group, ready));
   if (explanation.by_claims) text += absl::StrFormat("  %s\n", kByClaims);
-  text += MembersText(explanation) + units + MdevsText(explanation) + MergesText(explanation);
+  text += MembersText(explanation) + UnitsText(explanation) + MdevsText(explanation) +
+          MergesText(explanation);
   text += PathsText(explanation) + RefusalsText("refused", group.refusals) +
           RefusalsText("warnings", group.warnings) + IfSelectedText(explanation) +
           ExpectedText(explanation) + RelocationText(explanation);

@@ -1,6 +1,6 @@
 #include "agent/listing/told_mode.h"
 
-#include "agent/doctor/facts.h"
+#include "agent/live.h"
 #include "agent/mode/mode_file.h"
 #include "agent/mode/mode_words.h"
 #include "agent/outlets/status.h"

@@ -40,7 +40,7 @@ vfio_agent_library(deviceplugin
   PUBLIC vfio_agent::iommu vfio_agent::proto)
 vfio_agent_descriptors(vfio_agent_deviceplugin FILES health.proto reflection.proto status.proto)
 vfio_agent_library(agent
-  SOURCES command_line.cc command_table.cc common_options.cc files.cc json.cc log.cc pci_class.cc
+  SOURCES command_line.cc command_table.cc common_options.cc files.cc json.cc live.cc log.cc pci_class.cc
           session.cc session_reload.cc table.cc terminal.cc yaml_dump.cc
           cluster/api_answer.cc cluster/api_client.cc cluster/api_json.cc
           cluster/checkpoint_pods.cc cluster/cluster.cc cluster/cluster_worker.cc
