@@ -133,7 +133,8 @@ void ObjectWatch::OnList(const ApiAnswer& answer, absl::Time now) {
 }
 
 bool ObjectWatch::OnError(const WatchLine& line, absl::Time now) {
-  ApiAnswer answer{.status = ApiError(line.code, DumpApiJson(line.object)), .code = line.code};
+  // No code of an answer: the token was taken, so another one now would change nothing.
+  ApiAnswer answer{.status = ApiError(line.code, DumpApiJson(line.object))};
   answer.retry_after = absl::Seconds(NumberAt(line.object, {"details", "retryAfterSeconds"}));
   answer.retry_after = std::min(answer.retry_after, absl::Minutes(10));
   // All but a server that is busy means that there is no way on from this version.

@@ -268,6 +268,14 @@ TEST_CASE("a token that is not taken is read anew at once, then after pauses") {
   CheckPaused(watch, kStart, kFirst);
 }
 
+TEST_CASE("a refusal in the stream is none of the token: a new list after a pause") {
+  const int code = GENERATE(401, 403);
+  ObjectWatch watch = Watching();
+  CHECK_FALSE(watch.OnLine(ErrorLine(code), kStart));
+  CHECK(watch.wants() == Wants::kList);
+  CheckPaused(watch, kStart, kFirst);
+}
+
 TEST_CASE("who may not watch asks again after the longest pause") {
   ObjectWatch watch = NewWatch();
   watch.OnList(Failure(403), kStart);
