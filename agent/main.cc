@@ -1,5 +1,5 @@
 // The program: everything is in RunMain.
-#include "agent/command_line.h"
+#include "agent/commands/command_line.h"
 
 #include <poll.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 #include "agent/daemon/answers.h"
 #include "agent/mode/mode_file.h"
 #include "agent/work/group_lock.h"
-#include "iommu/naming.h"
+#include "iommu/policy/naming.h"
 #include "sysfs/clock.h"
 #include "sysfs/paths.h"
 #include "sysfs/status.h"

@@ -12,8 +12,8 @@
 #include "agent/work/driver_reader.h"
 #include "agent/work/inquiry.h"
 #include "agent/work/journal.h"
-#include "iommu/plan.h"
-#include "sysfs/config_space.h"
+#include "iommu/plan/plan.h"
+#include "sysfs/device/config_space.h"
 #include "sysfs/tree.h"
 
 namespace vfio_agent {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "sysfs/clock.h"
-#include "sysfs/group_nodes.h"
+#include "sysfs/device/group_nodes.h"
 #include "sysfs/paths.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"

@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "iommu/action.h"
 #include "iommu/code.h"
+#include "iommu/plan/action.h"
 
 namespace vfio_agent {
 

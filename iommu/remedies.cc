@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "iommu/planning.h"
+#include "iommu/plan/planning.h"
 
 namespace vfio_agent {
 namespace {

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "iommu/policy.h"
+#include "iommu/policy/policy.h"
 
 namespace vfio_agent {
 

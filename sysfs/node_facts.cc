@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "absl/strings/numbers.h"
-#include "sysfs/config_space.h"
-#include "sysfs/display_use.h"
-#include "sysfs/numa.h"
+#include "sysfs/device/config_space.h"
+#include "sysfs/device/numa.h"
 #include "sysfs/paths.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
+#include "sysfs/use/display_use.h"
 
 namespace vfio_agent {
 namespace {

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "sysfs/driver_files.h"
-#include "sysfs/egm.h"
-#include "sysfs/iommu_facts.h"
-#include "sysfs/mdev.h"
-#include "sysfs/module_facts.h"
-#include "sysfs/pci_device.h"
-#include "sysfs/vgpu.h"
+#include "sysfs/device/driver_files.h"
+#include "sysfs/device/egm.h"
+#include "sysfs/device/mdev.h"
+#include "sysfs/device/pci_device.h"
+#include "sysfs/device/vgpu.h"
+#include "sysfs/host/iommu_facts.h"
+#include "sysfs/host/module_facts.h"
 
 namespace vfio_agent {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
-#include "sysfs/pci_address.h"
+#include "sysfs/device/pci_address.h"
 
 namespace vfio_agent {
 

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "sysfs/module_loader.h"
+#include "sysfs/host/module_loader.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
 

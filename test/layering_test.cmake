@@ -22,8 +22,8 @@ foreach(folder sysfs iommu deviceplugin agent)
   endforeach()
 endforeach()
 # libpci, libudev, libkmod, spdlog, yaml-cpp and CLI11: one place each.
-foreach(one "pci/pci.h|sysfs/config_space.cc" "libudev.h|sysfs/uevents.cc"
-            "libkmod.h|sysfs/module_loader.cc" "spdlog/|agent/log.cc" "CLI/|agent/command_line.cc"
+foreach(one "pci/pci.h|sysfs/device/config_space.cc" "libudev.h|sysfs/uevents.cc"
+            "libkmod.h|sysfs/host/module_loader.cc" "spdlog/|agent/log.cc" "CLI/|agent/commands/command_line.cc"
             "archive.h|agent/snapshot/(un)?pack.cc" "archive_entry.h|agent/snapshot/(un)?pack.cc"
             "curl/|agent/cluster/curl_library.h" "civetweb.h|agent/outlets/metrics_http.cc" "prometheus/|agent/outlets/metrics[_a-z]*.[hc]*")
   string(REPLACE "|" ";" pair "${one}")

@@ -15,7 +15,7 @@
 #include "agent/cluster/credentials.h"
 #include "agent/cluster/event_queue.h"
 #include "agent/cluster/transport.h"
-#include "deviceplugin/mutex.h"
+#include "deviceplugin/grpc/mutex.h"
 #include "sysfs/clock.h"
 #include "sysfs/status.h"
 

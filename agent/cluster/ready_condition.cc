@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "iommu/unsafe.h"
+#include "iommu/plan/unsafe.h"
 #include "sysfs/proc_text.h"
 
 namespace vfio_agent {

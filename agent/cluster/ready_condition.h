@@ -5,7 +5,7 @@
 #include <string>
 
 #include "agent/cluster/cluster.h"
-#include "deviceplugin/agent_status.h"
+#include "deviceplugin/status/agent_status.h"
 
 namespace vfio_agent {
 

@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "agent/cluster/cluster.h"
 #include "agent/cluster/node_events.h"
-#include "iommu/claims.h"
+#include "iommu/tenancy/claims.h"
 
 namespace vfio_agent {
 

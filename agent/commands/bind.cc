@@ -2,17 +2,17 @@
 #include <iostream>
 
 #include "absl/strings/str_format.h"
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/daemon/daemon_lock.h"
 #include "agent/daemon/report.h"
 #include "agent/exit_code.h"
-#include "agent/json.h"
 #include "agent/log.h"
+#include "agent/text/json.h"
 #include "agent/work/holders_now.h"
 #include "agent/work/one_shot.h"
 #include "agent/work/work.h"
-#include "iommu/job_key.h"
-#include "iommu/vgpu.h"
+#include "iommu/plan/job_key.h"
+#include "iommu/vgpu/vgpu.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

@@ -3,12 +3,12 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "agent/commands.h"
-#include "agent/terminal.h"
+#include "agent/commands/commands.h"
+#include "agent/text/terminal.h"
 #include "agent/usage/suggest.h"
-#include "iommu/condition.h"
-#include "iommu/mdev.h"
-#include "iommu/selector.h"
+#include "iommu/mdev/mdev.h"
+#include "iommu/plan/condition.h"
+#include "iommu/policy/selector.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

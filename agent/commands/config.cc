@@ -1,8 +1,8 @@
 #include "absl/strings/str_format.h"
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/exit_code.h"
-#include "agent/json.h"
-#include "iommu/preset.h"
+#include "agent/text/json.h"
+#include "iommu/policy/preset.h"
 
 namespace vfio_agent {
 namespace {

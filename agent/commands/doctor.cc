@@ -3,10 +3,10 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/doctor/report.h"
 #include "agent/exit_code.h"
-#include "agent/terminal.h"
+#include "agent/text/terminal.h"
 
 namespace vfio_agent {
 namespace {

@@ -2,12 +2,12 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/exit_code.h"
 #include "agent/explain/explanation.h"
 #include "agent/listing/tables.h"
-#include "iommu/egm.h"
-#include "iommu/selector.h"
+#include "iommu/bundle/egm.h"
+#include "iommu/policy/selector.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/exit_code.h"
 #include "agent/kubevirt/diff.h"
 #include "agent/kubevirt/file.h"

@@ -4,15 +4,15 @@
 #include <iostream>
 
 #include "absl/strings/str_format.h"
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/dra/foretell.h"
 #include "agent/exit_code.h"
-#include "agent/json.h"
 #include "agent/listing/held.h"
 #include "agent/listing/tables.h"
 #include "agent/listing/told_mode.h"
 #include "agent/listing/watch.h"
-#include "iommu/unsafe.h"
+#include "agent/text/json.h"
+#include "iommu/plan/unsafe.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

@@ -1,13 +1,13 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/exit_code.h"
-#include "agent/json.h"
 #include "agent/listing/tables.h"
 #include "agent/mode/mode_return.h"
-#include "iommu/egm.h"
-#include "iommu/vgpu.h"
+#include "agent/text/json.h"
+#include "iommu/bundle/egm.h"
+#include "iommu/vgpu/vgpu.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

@@ -1,6 +1,6 @@
 #include <cstdlib>
 
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/daemon/agent.h"
 #include "agent/exit_code.h"
 #include "agent/privileges/rights.h"

@@ -4,14 +4,14 @@
 #include <iostream>
 
 #include "absl/strings/str_format.h"
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/exit_code.h"
 #include "agent/snapshot/additions.h"
 #include "agent/snapshot/archive.h"
 #include "agent/snapshot/snapshot.h"
 #include "agent/snapshot/take.h"
 #include "agent/snapshot/write_file.h"
-#include "agent/terminal.h"
+#include "agent/text/terminal.h"
 #include "sysfs/paths.h"
 #include "sysfs/proc_text.h"
 #include "sysfs/status.h"

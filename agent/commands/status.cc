@@ -3,13 +3,13 @@
 #include <iostream>
 
 #include "absl/time/clock.h"
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/exit_code.h"
 #include "agent/listing/tables.h"
 #include "agent/listing/watch.h"
 #include "agent/outlets/status.h"
-#include "deviceplugin/server.h"
-#include "deviceplugin/status_server.h"
+#include "deviceplugin/kubelet/server.h"
+#include "deviceplugin/status/status_server.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

@@ -1,8 +1,8 @@
 #include <iostream>
 
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/exit_code.h"
-#include "agent/terminal.h"
+#include "agent/text/terminal.h"
 #include "agent/topology/guest.h"
 #include "agent/topology/render.h"
 #include "sysfs/status.h"

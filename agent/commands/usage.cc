@@ -3,10 +3,10 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "agent/command_table.h"
-#include "agent/commands.h"
+#include "agent/commands/command_table.h"
+#include "agent/commands/commands.h"
 #include "agent/exit_code.h"
-#include "agent/terminal.h"
+#include "agent/text/terminal.h"
 #include "agent/usage/complete.h"
 #include "agent/usage/help_text.h"
 #include "agent/usage/manual.h"

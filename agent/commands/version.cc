@@ -5,12 +5,12 @@
 
 #include "absl/base/config.h"
 #include "absl/strings/str_format.h"
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/exit_code.h"
-#include "agent/json.h"
+#include "agent/text/json.h"
 #include "agent/usage/commit.h"
 #include "agent/version.h"
-#include "deviceplugin/versions.h"
+#include "deviceplugin/grpc/versions.h"
 
 namespace vfio_agent {
 namespace {

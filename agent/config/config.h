@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/mode/mode.h"
-#include "iommu/policy.h"
+#include "iommu/policy/policy.h"
 
 namespace vfio_agent {
 

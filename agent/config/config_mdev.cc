@@ -5,8 +5,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "agent/config/config_resources.h"
-#include "iommu/mdev.h"
-#include "iommu/naming.h"
+#include "iommu/mdev/mdev.h"
+#include "iommu/policy/naming.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "agent/config/yaml.h"
-#include "iommu/policy.h"
+#include "iommu/policy/policy.h"
 
 namespace vfio_agent {
 

@@ -5,8 +5,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/usage/suggest.h"
-#include "iommu/naming.h"
-#include "iommu/preset.h"
+#include "iommu/policy/naming.h"
+#include "iommu/policy/preset.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

@@ -3,7 +3,7 @@
 
 #include "absl/status/status.h"
 #include "agent/config/yaml.h"
-#include "iommu/policy.h"
+#include "iommu/policy/policy.h"
 
 namespace vfio_agent {
 

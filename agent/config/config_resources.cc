@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "agent/config/config_bundle.h"
 #include "agent/config/config_preset.h"
-#include "iommu/naming.h"
+#include "iommu/policy/naming.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

@@ -28,7 +28,7 @@
 #include "agent/session.h"
 #include "agent/work/jobs.h"
 #include "agent/work/use_reader.h"
-#include "deviceplugin/plugins.h"
+#include "deviceplugin/kubelet/plugins.h"
 #include "sysfs/node_watch.h"
 #include "sysfs/uevents.h"
 

@@ -7,7 +7,7 @@
 #include "agent/mode/mode_return.h"
 #include "agent/mode/mode_view.h"
 #include "agent/work/work.h"
-#include "iommu/job_key.h"
+#include "iommu/plan/job_key.h"
 #include "sysfs/clock.h"
 #include "sysfs/status.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "deviceplugin/ledger.h"
+#include "deviceplugin/offer/ledger.h"
 
 namespace vfio_agent {
 

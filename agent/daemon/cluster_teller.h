@@ -15,8 +15,8 @@
 #include "agent/cluster/waiting_pods.h"
 #include "agent/config/settings.h"
 #include "agent/daemon/event.h"
-#include "deviceplugin/agent_status.h"
-#include "iommu/claims.h"
+#include "deviceplugin/status/agent_status.h"
+#include "iommu/tenancy/claims.h"
 
 namespace vfio_agent {
 

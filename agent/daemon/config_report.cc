@@ -4,7 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/daemon/report.h"
-#include "iommu/vgpu.h"
+#include "iommu/vgpu/vgpu.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

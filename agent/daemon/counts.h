@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "deviceplugin/agent_status.h"
+#include "deviceplugin/status/agent_status.h"
 
 namespace vfio_agent {
 

@@ -14,7 +14,7 @@
 #include "agent/dra/dra_driver.h"
 #include "agent/dra/slices.h"
 #include "agent/session.h"
-#include "deviceplugin/plugin_event.h"
+#include "deviceplugin/kubelet/plugin_event.h"
 
 namespace vfio_agent {
 

@@ -4,7 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/daemon/report.h"
-#include "iommu/job_key.h"
+#include "iommu/plan/job_key.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

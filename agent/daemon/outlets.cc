@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/outlets/status.h"
-#include "deviceplugin/server.h"
+#include "deviceplugin/kubelet/server.h"
 #include "sysfs/clock.h"
 #include "sysfs/status.h"
 

@@ -10,8 +10,8 @@
 #include "agent/config/settings.h"
 #include "agent/outlets/metrics_http.h"
 #include "agent/outlets/status_book.h"
-#include "deviceplugin/mutex.h"
-#include "deviceplugin/status_server.h"
+#include "deviceplugin/grpc/mutex.h"
+#include "deviceplugin/status/status_server.h"
 
 namespace vfio_agent {
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_format.h"
-#include "iommu/vgpu.h"
+#include "iommu/vgpu/vgpu.h"
 
 namespace vfio_agent {
 namespace {

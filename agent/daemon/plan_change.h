@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
 
 namespace vfio_agent {
 

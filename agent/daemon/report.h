@@ -11,9 +11,9 @@
 #include "agent/privileges/privileges.h"
 #include "agent/session.h"
 #include "agent/work/jobs.h"
-#include "deviceplugin/agent_status.h"
-#include "deviceplugin/offer.h"
-#include "deviceplugin/plugin_event.h"
+#include "deviceplugin/kubelet/plugin_event.h"
+#include "deviceplugin/offer/offer.h"
+#include "deviceplugin/status/agent_status.h"
 
 namespace vfio_agent {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "iommu/job_key.h"
+#include "iommu/plan/job_key.h"
 
 namespace vfio_agent {
 namespace {

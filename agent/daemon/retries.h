@@ -9,7 +9,7 @@
 
 #include "absl/time/time.h"
 #include "agent/work/job.h"
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
 
 namespace vfio_agent {
 

@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 #include "agent/session.h"
-#include "deviceplugin/offer.h"
+#include "deviceplugin/offer/offer.h"
 
 namespace vfio_agent {
 

@@ -8,8 +8,8 @@
 
 #include "agent/daemon/event.h"
 #include "agent/session.h"
-#include "deviceplugin/offer.h"
-#include "deviceplugin/plugin_event.h"
+#include "deviceplugin/kubelet/plugin_event.h"
+#include "deviceplugin/offer/offer.h"
 
 namespace vfio_agent {
 

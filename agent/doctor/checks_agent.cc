@@ -5,9 +5,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/doctor/checks.h"
-#include "deviceplugin/stale_sockets.h"
-#include "iommu/job_key.h"
-#include "iommu/rival.h"
+#include "deviceplugin/kubelet/stale_sockets.h"
+#include "iommu/plan/job_key.h"
+#include "iommu/tenancy/rival.h"
 #include "sysfs/proc_text.h"
 #include "sysfs/status.h"
 

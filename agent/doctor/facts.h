@@ -11,12 +11,12 @@
 #include "agent/config/settings.h"
 #include "agent/doctor/kubelet_config.h"
 #include "agent/session.h"
-#include "deviceplugin/agent_status.h"
-#include "deviceplugin/socket_probe.h"
-#include "sysfs/host_firmware.h"
-#include "sysfs/host_memory.h"
-#include "sysfs/host_modules.h"
-#include "sysfs/host_processes.h"
+#include "deviceplugin/kubelet/socket_probe.h"
+#include "deviceplugin/status/agent_status.h"
+#include "sysfs/host/host_firmware.h"
+#include "sysfs/host/host_memory.h"
+#include "sysfs/host/host_modules.h"
+#include "sysfs/host/host_processes.h"
 
 namespace vfio_agent {
 

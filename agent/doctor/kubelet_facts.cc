@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/doctor/kubelet_saved.h"
-#include "agent/json.h"
-#include "deviceplugin/pod_resources.h"
-#include "deviceplugin/stale_sockets.h"
+#include "agent/text/json.h"
+#include "deviceplugin/kubelet/pod_resources.h"
+#include "deviceplugin/kubelet/stale_sockets.h"
 #include "sysfs/proc_text.h"
 #include "sysfs/status.h"
 

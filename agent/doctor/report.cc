@@ -6,7 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "agent/terminal.h"
+#include "agent/text/terminal.h"
 #include "sysfs/proc_text.h"
 
 namespace vfio_agent {

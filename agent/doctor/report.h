@@ -4,7 +4,7 @@
 #include <string>
 
 #include "agent/doctor/diagnosis.h"
-#include "agent/json.h"
+#include "agent/text/json.h"
 
 namespace vfio_agent {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "deviceplugin/dra_claims.h"
+#include "deviceplugin/dra/dra_claims.h"
 
 namespace vfio_agent {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/dra/real_devices.h"
-#include "deviceplugin/verify.h"
+#include "deviceplugin/offer/verify.h"
 #include "sysfs/clock.h"
 #include "sysfs/status.h"
 

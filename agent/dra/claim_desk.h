@@ -14,8 +14,8 @@
 #include "absl/time/time.h"
 #include "agent/dra/claim_files.h"
 #include "agent/dra/claim_store.h"
-#include "deviceplugin/ledger.h"
-#include "deviceplugin/mutex.h"
+#include "deviceplugin/grpc/mutex.h"
+#include "deviceplugin/offer/ledger.h"
 
 namespace vfio_agent {
 

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/files.h"
-#include "sysfs/mdev.h"
+#include "sysfs/device/mdev.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

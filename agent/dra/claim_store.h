@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/dra/claim.h"
-#include "iommu/claims.h"
+#include "iommu/tenancy/claims.h"
 
 namespace vfio_agent {
 

@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "agent/json.h"
-#include "deviceplugin/offer.h"
+#include "agent/text/json.h"
+#include "deviceplugin/offer/offer.h"
 
 namespace vfio_agent {
 

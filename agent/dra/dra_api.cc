@@ -13,7 +13,7 @@
 #include "agent/cluster/credentials.h"
 #include "agent/cluster/transport.h"
 #include "agent/dra/dra_api_worker.h"
-#include "deviceplugin/mutex.h"
+#include "deviceplugin/grpc/mutex.h"
 #include "sysfs/clock.h"
 
 namespace vfio_agent {

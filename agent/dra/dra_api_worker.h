@@ -11,7 +11,7 @@
 #include "agent/cluster/object_watch.h"
 #include "agent/cluster/transport.h"
 #include "agent/dra/slice_writer.h"
-#include "deviceplugin/dra_claims.h"
+#include "deviceplugin/dra/dra_claims.h"
 
 namespace vfio_agent {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "deviceplugin/stale_sockets.h"
+#include "deviceplugin/kubelet/stale_sockets.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

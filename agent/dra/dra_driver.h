@@ -9,7 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "agent/dra/claim_desk.h"
-#include "deviceplugin/dra_server.h"
+#include "deviceplugin/dra/dra_server.h"
 
 namespace vfio_agent {
 

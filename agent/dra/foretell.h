@@ -6,7 +6,7 @@
 #include "agent/dra/device.h"
 #include "agent/dra/slices.h"
 #include "agent/session.h"
-#include "agent/table.h"
+#include "agent/text/table.h"
 
 namespace vfio_agent {
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "deviceplugin/partition.h"
-#include "deviceplugin/verify.h"
+#include "deviceplugin/offer/partition.h"
+#include "deviceplugin/offer/verify.h"
 #include "iommu/code.h"
 #include "sysfs/status.h"
 

@@ -4,13 +4,13 @@
 #include <set>
 
 #include "absl/strings/str_format.h"
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/kubevirt/kubevirt.h"
 #include "agent/listing/held.h"
-#include "agent/pci_class.h"
-#include "iommu/egm.h"
-#include "iommu/mdev.h"
-#include "iommu/planning.h"
+#include "agent/text/pci_class.h"
+#include "iommu/bundle/egm.h"
+#include "iommu/mdev/mdev.h"
+#include "iommu/plan/planning.h"
 
 namespace vfio_agent {
 namespace {

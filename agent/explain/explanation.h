@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "agent/json.h"
 #include "agent/session.h"
-#include "iommu/isolation.h"
-#include "iommu/relocation.h"
+#include "agent/text/json.h"
+#include "iommu/isolation/isolation.h"
+#include "iommu/isolation/relocation.h"
 
 namespace vfio_agent {
 

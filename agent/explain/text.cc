@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/explain/explanation.h"
 
 namespace vfio_agent {

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/explain/explanation.h"
-#include "iommu/vgpu.h"
+#include "iommu/vgpu/vgpu.h"
 
 namespace vfio_agent {
 namespace {

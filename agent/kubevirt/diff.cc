@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/kubevirt/machine.h"
-#include "iommu/naming.h"
+#include "iommu/policy/naming.h"
 
 namespace vfio_agent {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/json.h"
-#include "iommu/plan.h"
+#include "agent/text/json.h"
+#include "iommu/plan/plan.h"
 
 namespace vfio_agent {
 

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "absl/strings/str_format.h"
-#include "iommu/naming.h"
+#include "iommu/policy/naming.h"
 
 namespace vfio_agent {
 namespace {

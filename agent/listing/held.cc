@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "iommu/condition.h"
+#include "iommu/plan/condition.h"
 
 namespace vfio_agent {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "agent/commands.h"
-#include "agent/pci_class.h"
-#include "iommu/unsafe.h"
+#include "agent/commands/commands.h"
+#include "agent/text/pci_class.h"
+#include "iommu/plan/unsafe.h"
 
 namespace vfio_agent {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "agent/session.h"
-#include "agent/table.h"
+#include "agent/text/table.h"
 
 namespace vfio_agent {
 

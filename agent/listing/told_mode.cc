@@ -4,8 +4,8 @@
 #include "agent/mode/mode_file.h"
 #include "agent/mode/mode_words.h"
 #include "agent/outlets/status.h"
-#include "deviceplugin/server.h"
-#include "deviceplugin/status_server.h"
+#include "deviceplugin/kubelet/server.h"
+#include "deviceplugin/status/status_server.h"
 #include "sysfs/proc_text.h"
 
 namespace vfio_agent {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "agent/session.h"
-#include "deviceplugin/agent_status.h"
+#include "deviceplugin/status/agent_status.h"
 
 namespace vfio_agent {
 

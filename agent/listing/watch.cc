@@ -6,13 +6,13 @@
 #include <limits>
 
 #include "absl/time/clock.h"
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/daemon/loop.h"
 #include "agent/daemon/signals.h"
 #include "agent/exit_code.h"
 #include "agent/listing/changes.h"
 #include "agent/listing/screen.h"
-#include "agent/terminal.h"
+#include "agent/text/terminal.h"
 #include "sysfs/clock.h"
 #include "sysfs/node_watch.h"
 #include "sysfs/status.h"

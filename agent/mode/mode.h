@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/time/time.h"
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
 
 namespace vfio_agent {
 

@@ -10,7 +10,7 @@
 #include "agent/mode/mode_file.h"
 #include "agent/mode/mode_switch.h"
 #include "agent/mode/mode_wish.h"
-#include "deviceplugin/agent_status.h"
+#include "deviceplugin/status/agent_status.h"
 
 namespace vfio_agent {
 

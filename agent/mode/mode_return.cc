@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "agent/work/taken.h"
-#include "iommu/mdev.h"
+#include "iommu/mdev/mdev.h"
 
 namespace vfio_agent {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "agent/mode/mode.h"
 #include "agent/session.h"
-#include "iommu/release.h"
+#include "iommu/plan/release.h"
 
 namespace vfio_agent {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "iommu/condition.h"
-#include "iommu/job_key.h"
-#include "sysfs/holders.h"
+#include "iommu/plan/condition.h"
+#include "iommu/plan/job_key.h"
+#include "sysfs/use/holders.h"
 
 namespace vfio_agent {
 namespace {

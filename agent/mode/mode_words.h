@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "deviceplugin/agent_status.h"
+#include "deviceplugin/status/agent_status.h"
 
 namespace vfio_agent {
 

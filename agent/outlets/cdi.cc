@@ -4,7 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
-#include "agent/json.h"
+#include "agent/text/json.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

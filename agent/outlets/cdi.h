@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "deviceplugin/offer.h"
+#include "deviceplugin/offer/offer.h"
 
 namespace vfio_agent {
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "agent/daemon/counts.h"
 #include "agent/mode/mode_switch.h"
-#include "iommu/unsafe.h"
+#include "iommu/plan/unsafe.h"
 
 namespace vfio_agent {
 namespace {

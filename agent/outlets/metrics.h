@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "agent/outlets/metrics_text.h"
-#include "deviceplugin/agent_status.h"
+#include "deviceplugin/status/agent_status.h"
 
 namespace vfio_agent {
 

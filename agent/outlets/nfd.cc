@@ -6,7 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
 
 namespace vfio_agent {
 namespace {

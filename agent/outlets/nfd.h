@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "deviceplugin/agent_status.h"
-#include "deviceplugin/offer.h"
-#include "sysfs/iommu_facts.h"
+#include "deviceplugin/offer/offer.h"
+#include "deviceplugin/status/agent_status.h"
+#include "sysfs/host/iommu_facts.h"
 
 namespace vfio_agent {
 

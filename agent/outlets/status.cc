@@ -5,7 +5,7 @@
 #include <map>
 
 #include "absl/strings/str_format.h"
-#include "iommu/egm.h"
+#include "iommu/bundle/egm.h"
 
 namespace vfio_agent {
 namespace {

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "agent/json.h"
 #include "agent/session.h"
-#include "agent/table.h"
-#include "deviceplugin/agent_status.h"
-#include "deviceplugin/offer.h"
+#include "agent/text/json.h"
+#include "agent/text/table.h"
+#include "deviceplugin/offer/offer.h"
+#include "deviceplugin/status/agent_status.h"
 
 namespace vfio_agent {
 

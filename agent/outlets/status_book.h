@@ -13,10 +13,10 @@
 #include "agent/dra/claim_desk.h"
 #include "agent/session.h"
 #include "agent/work/jobs.h"
-#include "deviceplugin/agent_status.h"
-#include "deviceplugin/mutex.h"
-#include "deviceplugin/offer.h"
-#include "deviceplugin/plugin_event.h"
+#include "deviceplugin/grpc/mutex.h"
+#include "deviceplugin/kubelet/plugin_event.h"
+#include "deviceplugin/offer/offer.h"
+#include "deviceplugin/status/agent_status.h"
 
 namespace vfio_agent {
 

@@ -3,11 +3,11 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/listing/tables.h"
 #include "agent/outlets/status.h"
-#include "agent/table.h"
-#include "iommu/job_key.h"
+#include "agent/text/table.h"
+#include "iommu/plan/job_key.h"
 
 namespace vfio_agent {
 namespace {

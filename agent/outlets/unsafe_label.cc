@@ -1,6 +1,6 @@
 #include "agent/outlets/unsafe_label.h"
 
-#include "iommu/unsafe.h"
+#include "iommu/plan/unsafe.h"
 
 namespace vfio_agent {
 

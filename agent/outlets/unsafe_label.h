@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
 
 namespace vfio_agent {
 

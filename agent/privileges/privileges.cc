@@ -4,8 +4,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "sysfs/holders.h"
 #include "sysfs/tree.h"
+#include "sysfs/use/holders.h"
 
 namespace vfio_agent {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "agent/commands.h"
-#include "iommu/naming.h"
-#include "sysfs/device_walk.h"
+#include "agent/commands/commands.h"
+#include "iommu/policy/naming.h"
+#include "sysfs/device/device_walk.h"
 #include "sysfs/proc_text.h"
 #include "sysfs/status.h"
 

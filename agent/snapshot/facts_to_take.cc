@@ -6,13 +6,13 @@
 #include "agent/doctor/facts.h"
 #include "agent/doctor/kubelet_facts.h"
 #include "agent/doctor/looked_for.h"
-#include "sysfs/config_space.h"
-#include "sysfs/module_facts.h"
+#include "sysfs/device/config_space.h"
+#include "sysfs/device/numa.h"
+#include "sysfs/host/module_facts.h"
 #include "sysfs/node_facts.h"
-#include "sysfs/numa.h"
 #include "sysfs/paths.h"
 #include "sysfs/tree.h"
-#include "sysfs/use.h"
+#include "sysfs/use/use.h"
 
 namespace vfio_agent {
 namespace {

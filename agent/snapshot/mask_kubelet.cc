@@ -2,8 +2,8 @@
 #include <array>
 
 #include "absl/strings/str_format.h"
-#include "agent/json.h"
 #include "agent/snapshot/mask_text.h"
+#include "agent/text/json.h"
 #include "sysfs/proc_text.h"
 
 namespace vfio_agent {

@@ -4,7 +4,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "agent/snapshot/mask_text.h"
-#include "sysfs/mdev.h"
+#include "sysfs/device/mdev.h"
 
 namespace vfio_agent {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "agent/doctor/looked_for.h"
 #include "agent/snapshot/mask_text.h"
-#include "sysfs/process_use.h"
+#include "sysfs/use/process_use.h"
 
 namespace vfio_agent {
 namespace {

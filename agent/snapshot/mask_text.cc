@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "agent/doctor/looked_for.h"
 #include "agent/work/journal.h"
-#include "sysfs/host_modules.h"
+#include "sysfs/host/host_modules.h"
 #include "sysfs/proc_text.h"
 
 namespace vfio_agent {

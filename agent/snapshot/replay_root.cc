@@ -15,7 +15,7 @@
 #include <memory>
 
 #include "absl/strings/str_format.h"
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/exit_code.h"
 #include "agent/snapshot/archive.h"
 #include "agent/snapshot/own_files.h"

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "agent/json.h"
 #include "agent/snapshot/recording.h"
+#include "agent/text/json.h"
 
 namespace vfio_agent {
 

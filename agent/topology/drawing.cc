@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/kubevirt/kubevirt.h"
-#include "iommu/isolation.h"
+#include "iommu/isolation/isolation.h"
 
 namespace vfio_agent {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "agent/json.h"
+#include "agent/text/json.h"
 #include "agent/topology/topology.h"
 
 namespace vfio_agent {

@@ -2,10 +2,10 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "agent/table.h"
+#include "agent/text/table.h"
 #include "agent/topology/render.h"
 #include "agent/usage/help_text.h"
-#include "iommu/unsafe.h"
+#include "iommu/plan/unsafe.h"
 
 namespace vfio_agent {
 namespace {

@@ -6,10 +6,10 @@
 #include <tuple>
 
 #include "absl/strings/str_format.h"
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/kubevirt/kubevirt.h"
-#include "iommu/selector.h"
-#include "iommu/unsafe.h"
+#include "iommu/plan/unsafe.h"
+#include "iommu/policy/selector.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "agent/session.h"
-#include "iommu/distance.h"
-#include "iommu/nvlink.h"
+#include "iommu/distance/distance.h"
+#include "iommu/distance/nvlink.h"
 
 namespace vfio_agent {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/command_table.h"
+#include "agent/commands/command_table.h"
 
 namespace vfio_agent {
 

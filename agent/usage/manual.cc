@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "agent/command_table.h"
+#include "agent/commands/command_table.h"
 #include "agent/usage/help_text.h"
 
 namespace vfio_agent {
@@ -149,7 +149,8 @@ std::string ExampleSection() {
 
 std::string ManualPage() {
   std::string text =
-      ".\\\" Made by `vfio-agent help --man`: change agent/command_table.cc, then make it anew.\n"
+      ".\\\" Made by `vfio-agent help --man`: change agent/commands/command_table.cc, then make it "
+      "anew.\n"
       ".TH VFIO\\-AGENT 8 \"\" \"vfio\\-agent\" \"System administration\"\n";
   text += Section("NAME") +
           "vfio\\-agent \\- give whole PCI devices to virtual machines on Kubernetes\n";

@@ -1,8 +1,8 @@
 #include "agent/usage/node_words.h"
 
 #include "absl/strings/str_format.h"
-#include "agent/pci_class.h"
 #include "agent/session.h"
+#include "agent/text/pci_class.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

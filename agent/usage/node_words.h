@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/usage/complete.h"
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
 #include "sysfs/node_facts.h"
 
 namespace vfio_agent {

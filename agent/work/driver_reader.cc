@@ -18,7 +18,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "agent/work/child.h"
-#include "deviceplugin/mutex.h"
+#include "deviceplugin/grpc/mutex.h"
 #include "sysfs/clock.h"
 #include "sysfs/fd.h"
 #include "sysfs/status.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "sysfs/driver_files.h"
+#include "sysfs/device/driver_files.h"
 
 namespace vfio_agent {
 

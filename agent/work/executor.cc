@@ -5,13 +5,13 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
-#include "iommu/made_vfs.h"
-#include "iommu/release.h"
-#include "sysfs/config_space.h"
-#include "sysfs/holders.h"
+#include "iommu/plan/made_vfs.h"
+#include "iommu/plan/release.h"
+#include "sysfs/device/config_space.h"
 #include "sysfs/paths.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
+#include "sysfs/use/holders.h"
 #include "sysfs/writer.h"
 
 namespace vfio_agent {

@@ -9,7 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "agent/files.h"
-#include "iommu/job_key.h"
+#include "iommu/plan/job_key.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {

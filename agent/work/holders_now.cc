@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "sysfs/config_space.h"
+#include "sysfs/device/config_space.h"
 
 namespace vfio_agent {
 namespace {

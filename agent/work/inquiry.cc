@@ -5,9 +5,9 @@
 #include <set>
 
 #include "agent/dra/claim_store.h"
-#include "deviceplugin/pod_resources.h"
-#include "iommu/planning.h"
-#include "iommu/vgpu.h"
+#include "deviceplugin/kubelet/pod_resources.h"
+#include "iommu/plan/planning.h"
+#include "iommu/vgpu/vgpu.h"
 #include "sysfs/clock.h"
 #include "sysfs/paths.h"
 #include "sysfs/tree.h"

@@ -4,7 +4,7 @@
 #include "agent/config/settings.h"
 #include "agent/work/override_reader.h"
 #include "agent/work/use_reader.h"
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
 
 namespace vfio_agent {
 

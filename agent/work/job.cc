@@ -4,8 +4,8 @@
 #include <ranges>
 
 #include "absl/strings/str_format.h"
-#include "iommu/job_key.h"
-#include "iommu/vgpu.h"
+#include "iommu/plan/job_key.h"
+#include "iommu/vgpu/vgpu.h"
 
 namespace vfio_agent {
 namespace {

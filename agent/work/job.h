@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "agent/privileges/rights.h"
-#include "iommu/release.h"
+#include "iommu/plan/release.h"
 
 namespace vfio_agent {
 

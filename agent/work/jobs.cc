@@ -16,7 +16,7 @@
 #include "agent/work/child.h"
 #include "agent/work/executor.h"
 #include "agent/work/group_lock.h"
-#include "iommu/job_key.h"
+#include "iommu/plan/job_key.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
 

@@ -12,7 +12,7 @@
 #include "agent/work/job.h"
 #include "agent/work/journal.h"
 #include "iommu/code.h"
-#include "iommu/custody.h"
+#include "iommu/tenancy/custody.h"
 #include "sysfs/fd.h"
 
 namespace vfio_agent {

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "iommu/record.h"
+#include "iommu/tenancy/record.h"
 
 namespace vfio_agent {
 

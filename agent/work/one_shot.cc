@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "agent/terminal.h"
-#include "iommu/job_key.h"
+#include "agent/text/terminal.h"
+#include "iommu/plan/job_key.h"
 #include "sysfs/clock.h"
 #include "sysfs/paths.h"
 #include "sysfs/status.h"

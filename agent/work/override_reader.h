@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "sysfs/device/pci_address.h"
 #include "sysfs/fact.h"
-#include "sysfs/pci_address.h"
 
 namespace vfio_agent {
 

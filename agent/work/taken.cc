@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "iommu/bundle.h"
-#include "iommu/mdev.h"
+#include "iommu/bundle/bundle.h"
+#include "iommu/mdev/mdev.h"
 
 namespace vfio_agent {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "agent/session.h"
-#include "iommu/release.h"
+#include "iommu/plan/release.h"
 
 namespace vfio_agent {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/time/time.h"
-#include "sysfs/use.h"
+#include "sysfs/use/use.h"
 
 namespace vfio_agent {
 

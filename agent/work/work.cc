@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "iommu/job_key.h"
+#include "iommu/plan/job_key.h"
 #include "sysfs/paths.h"
 
 namespace vfio_agent {

@@ -54,10 +54,23 @@ target_link_libraries(vfio_agent_grpc INTERFACE
 add_library(vfio_agent_small INTERFACE)
 target_compile_options(vfio_agent_small INTERFACE $<$<CONFIG:RelWithDebInfo>:-Os>)
 
+# vfio_agent_check_listed(<folder> <file>...): each file of the folder is there, and once.
+function(vfio_agent_check_listed folder)
+  file(GLOB_RECURSE found "${PROJECT_SOURCE_DIR}/${folder}/*.cc")
+  list(REMOVE_ITEM found "${PROJECT_SOURCE_DIR}/agent/main.cc")
+  set(listed ${ARGN})
+  list(SORT listed)
+  list(SORT found)
+  if(NOT listed STREQUAL found)
+    message(FATAL_ERROR "the list of ${folder}/ has not each of its files once")
+  endif()
+endfunction()
+
 # vfio_agent_library(<folder> SOURCES ... [PUBLIC <targets>] [PRIVATE <targets>])
 function(vfio_agent_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   list(TRANSFORM arg_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/${name}/")
+  vfio_agent_check_listed(${name} ${arg_SOURCES})
   add_library(vfio_agent_${name} STATIC ${arg_SOURCES})
   add_library(vfio_agent::${name} ALIAS vfio_agent_${name})
   target_link_libraries(vfio_agent_${name}
@@ -82,7 +95,7 @@ function(vfio_agent_proto_library name)
     PLUGIN "protoc-gen-grpc=${VFIO_AGENT_GRPC_PLUGIN}")
 endfunction()
 
-# vfio_agent_descriptors(<library> FILES <file.proto>...): ServedFiles() of deviceplugin/descriptors.h,
+# vfio_agent_descriptors(<library> FILES <file.proto>...): ServedFiles() of deviceplugin/grpc/descriptors.h,
 # with these files compiled. protoc writes them, so that no part of Protobuf has to at run time.
 function(vfio_agent_descriptors library)
   cmake_parse_arguments(arg "" "" "FILES" ${ARGN})

@@ -1,7 +1,7 @@
 # cmake -DBYTES=<file> -DSOURCE=<file.cc> -P: <file>'s bytes as a function of the program.
 file(READ "${BYTES}" bytes HEX)
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
-file(WRITE "${SOURCE}" "#include \"deviceplugin/descriptors.h\"
+file(WRITE "${SOURCE}" "#include \"deviceplugin/grpc/descriptors.h\"
 
 namespace vfio_agent {
 

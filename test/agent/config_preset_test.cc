@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "agent/config/config.h"
-#include "iommu/preset.h"
+#include "iommu/policy/preset.h"
 #include "sysfs/status.h"
 #include "test/agent/program.h"
 

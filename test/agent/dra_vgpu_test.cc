@@ -1,7 +1,7 @@
 // Mediated devices and vGPUs by claims, on simulated nodes.
 #include <fstream>
 
-#include "iommu/mdev.h"
+#include "iommu/mdev/mdev.h"
 #include "test/agent/dra_node.h"
 #include "test/agent/vgpu_machines.h"
 

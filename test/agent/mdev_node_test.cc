@@ -5,7 +5,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "iommu/mdev.h"
+#include "iommu/mdev/mdev.h"
 #include "sysfs/fd.h"
 #include "test/agent/node.h"
 #include "test/kubevirt/launcher.h"

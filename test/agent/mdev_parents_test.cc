@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "iommu/mdev.h"
+#include "iommu/mdev/mdev.h"
 #include "sysfs/fd.h"
 #include "test/agent/node.h"
 

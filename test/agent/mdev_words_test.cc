@@ -2,7 +2,7 @@
 #include <fstream>
 #include <thread>
 
-#include "iommu/mdev.h"
+#include "iommu/mdev/mdev.h"
 #include "test/agent/node.h"
 #include "test/agent/vgpu_machines.h"
 

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "absl/time/clock.h"
-#include "deviceplugin/channel.h"
-#include "deviceplugin/status_server.h"
+#include "deviceplugin/grpc/channel.h"
+#include "deviceplugin/status/status_server.h"
 #include "proto/health.grpc.pb.h"
 #include "test/agent/exposition.h"
 #include "test/agent/http_get.h"

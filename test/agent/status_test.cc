@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "agent/outlets/status_book.h"
-#include "deviceplugin/status_message.h"
+#include "deviceplugin/status/status_message.h"
 
 namespace vfio_agent {
 namespace {

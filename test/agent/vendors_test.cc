@@ -67,7 +67,7 @@ TEST_CASE("the guide's example of another vendor leads from its row to the machi
           "[node][grpc]") {
   const std::vector<std::string> blocks = GuideBlocks("Presets");
   REQUIRE(blocks.size() == 4);
-  std::ifstream table(std::string(PACKAGING) + "/../iommu/preset.cc");
+  std::ifstream table(std::string(PACKAGING) + "/../iommu/policy/preset.cc");
   CheckHas({std::istreambuf_iterator<char>(table), {}}, blocks[0]);
   const Node node(kBoard);
   const std::string config = node.dir().Write("config.yaml", blocks[1]);

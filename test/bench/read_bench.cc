@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "iommu/isolation.h"
-#include "iommu/plan.h"
-#include "sysfs/config_space.h"
+#include "iommu/isolation/isolation.h"
+#include "iommu/plan/plan.h"
+#include "sysfs/device/config_space.h"
 #include "sysfs/node_facts.h"
 #include "sysfs/tree.h"
 

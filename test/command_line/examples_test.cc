@@ -1,7 +1,7 @@
 // The examples of the command table are true: each is understood, and those that a machine file is
 // enough for end as they say.
 #include "absl/strings/str_split.h"
-#include "agent/command_table.h"
+#include "agent/commands/command_table.h"
 #include "test/agent/node.h"
 
 namespace vfio_agent {

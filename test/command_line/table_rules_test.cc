@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "agent/command_table.h"
+#include "agent/commands/command_table.h"
 #include "agent/usage/help_text.h"
 
 namespace vfio_agent {

@@ -1,5 +1,5 @@
-#include "deviceplugin/allocate.h"
-#include "iommu/naming.h"
+#include "deviceplugin/offer/allocate.h"
+#include "iommu/policy/naming.h"
 
 #include "absl/strings/str_format.h"
 #include "catch2/catch.hpp"

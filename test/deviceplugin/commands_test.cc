@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "catch2/catch.hpp"
-#include "deviceplugin/pod_resources.h"
+#include "deviceplugin/kubelet/pod_resources.h"
 #include "test/deviceplugin/support.h"
 
 namespace vfio_agent {

@@ -1,4 +1,4 @@
-#include "deviceplugin/device_list.h"
+#include "deviceplugin/offer/device_list.h"
 
 #include "catch2/catch.hpp"
 #include "test/deviceplugin/support.h"

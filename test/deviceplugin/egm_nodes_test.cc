@@ -1,9 +1,9 @@
-#include "deviceplugin/egm_nodes.h"
+#include "deviceplugin/offer/egm_nodes.h"
 
 #include "absl/strings/str_join.h"
 #include "catch2/catch.hpp"
-#include "deviceplugin/allocate.h"
-#include "deviceplugin/preferred.h"
+#include "deviceplugin/offer/allocate.h"
+#include "deviceplugin/offer/preferred.h"
 #include "test/deviceplugin/support.h"
 #include "test/support/fake_tree.h"
 

@@ -9,9 +9,9 @@
 
 #include "absl/time/clock.h"
 #include "catch2/catch.hpp"
-#include "deviceplugin/channel.h"
-#include "deviceplugin/register_call.h"
-#include "deviceplugin/server.h"
+#include "deviceplugin/grpc/channel.h"
+#include "deviceplugin/kubelet/register_call.h"
+#include "deviceplugin/kubelet/server.h"
 #include "proto/podresources_v1.grpc.pb.h"
 #include "test/deviceplugin/support.h"
 

@@ -1,4 +1,4 @@
-#include "deviceplugin/kubelet_watch.h"
+#include "deviceplugin/kubelet/kubelet_watch.h"
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 // One group, one owner: what Allocate may give while the kubelet's pods do not tell yet.
-#include "deviceplugin/ledger.h"
+#include "deviceplugin/offer/ledger.h"
 
 #include <thread>
 

@@ -4,11 +4,11 @@
 #include <fstream>
 
 #include "catch2/catch.hpp"
-#include "deviceplugin/allocate.h"
-#include "deviceplugin/verify.h"
+#include "deviceplugin/offer/allocate.h"
+#include "deviceplugin/offer/verify.h"
 #include "iommu/apply.h"
-#include "iommu/mdev.h"
-#include "sysfs/config_space.h"
+#include "iommu/mdev/mdev.h"
+#include "sysfs/device/config_space.h"
 #include "sysfs/status.h"
 #include "sysfs/writer.h"
 #include "test/deviceplugin/support.h"

@@ -3,8 +3,8 @@
 #include <fstream>
 
 #include "catch2/catch.hpp"
-#include "deviceplugin/allocate.h"
-#include "deviceplugin/verify.h"
+#include "deviceplugin/offer/allocate.h"
+#include "deviceplugin/offer/verify.h"
 #include "test/deviceplugin/support.h"
 #include "test/support/facts.h"
 

@@ -1,4 +1,4 @@
-#include "deviceplugin/offer.h"
+#include "deviceplugin/offer/offer.h"
 
 #include <algorithm>
 

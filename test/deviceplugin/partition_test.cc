@@ -1,12 +1,12 @@
 // Which units go together where a table says so, and bundles that are one unit.
-#include "deviceplugin/partition.h"
+#include "deviceplugin/offer/partition.h"
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "catch2/catch.hpp"
-#include "deviceplugin/allocate.h"
-#include "deviceplugin/ledger.h"
-#include "deviceplugin/verify.h"
+#include "deviceplugin/offer/allocate.h"
+#include "deviceplugin/offer/ledger.h"
+#include "deviceplugin/offer/verify.h"
 #include "test/deviceplugin/support.h"
 
 namespace vfio_agent {

@@ -7,10 +7,10 @@
 
 #include "absl/time/clock.h"
 #include "catch2/catch.hpp"
-#include "deviceplugin/listener.h"
-#include "deviceplugin/register_call.h"
-#include "deviceplugin/server.h"
-#include "deviceplugin/stale_sockets.h"
+#include "deviceplugin/grpc/listener.h"
+#include "deviceplugin/kubelet/register_call.h"
+#include "deviceplugin/kubelet/server.h"
+#include "deviceplugin/kubelet/stale_sockets.h"
 #include "test/deviceplugin/plugin_node.h"
 
 namespace vfio_agent {

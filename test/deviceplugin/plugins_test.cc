@@ -1,5 +1,5 @@
 // Plugins against the fake kubelet: what happens on a node where all is well.
-#include "deviceplugin/plugins.h"
+#include "deviceplugin/kubelet/plugins.h"
 
 #include <sys/stat.h>
 

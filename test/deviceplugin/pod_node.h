@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_format.h"
 #include "catch2/catch.hpp"
-#include "deviceplugin/pod_resources.h"
-#include "deviceplugin/quiet_grpc.h"
+#include "deviceplugin/grpc/quiet_grpc.h"
+#include "deviceplugin/kubelet/pod_resources.h"
 #include "test/deviceplugin/support.h"
 #include "test/kubelet/fake_kubelet.h"
 

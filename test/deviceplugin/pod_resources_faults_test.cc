@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "catch2/catch.hpp"
-#include "deviceplugin/pod_resources.h"
+#include "deviceplugin/kubelet/pod_resources.h"
 #include "proto/podresources_v1.grpc.pb.h"
 #include "sysfs/fd.h"
 #include "test/deviceplugin/pod_node.h"

@@ -1,5 +1,5 @@
 // What the kubelet says about pods, and what is made of it.
-#include "deviceplugin/pod_resources.h"
+#include "deviceplugin/kubelet/pod_resources.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "deviceplugin/preferred.h"
+#include "deviceplugin/offer/preferred.h"
 
 #include <algorithm>
 

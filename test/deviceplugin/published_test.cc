@@ -1,4 +1,4 @@
-#include "deviceplugin/published.h"
+#include "deviceplugin/offer/published.h"
 
 #include <thread>
 

@@ -1,5 +1,5 @@
 // Register against kubelets that do not answer.
-#include "deviceplugin/register_call.h"
+#include "deviceplugin/kubelet/register_call.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -8,7 +8,7 @@
 #include <future>
 
 #include "catch2/catch.hpp"
-#include "deviceplugin/quiet_grpc.h"
+#include "deviceplugin/grpc/quiet_grpc.h"
 #include "sysfs/fd.h"
 #include "test/deviceplugin/support.h"
 

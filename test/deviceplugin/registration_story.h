@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "catch2/catch.hpp"
-#include "deviceplugin/registration.h"
+#include "deviceplugin/kubelet/registration.h"
 
 namespace vfio_agent {
 

@@ -7,7 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "catch2/catch.hpp"
-#include "deviceplugin/listener.h"
+#include "deviceplugin/grpc/listener.h"
 #include "test/deviceplugin/support.h"
 #include "test/kubelet/fake_kubelet.h"
 #include "test/kubelet/fake_registry.h"

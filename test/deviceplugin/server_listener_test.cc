@@ -1,5 +1,5 @@
 // Who may connect to a plugin's socket, and what becomes of its file.
-#include "deviceplugin/listener.h"
+#include "deviceplugin/grpc/listener.h"
 
 #include <sys/resource.h>
 #include <sys/socket.h>

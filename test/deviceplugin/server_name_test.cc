@@ -1,8 +1,8 @@
 #include <sys/un.h>
 
 #include "catch2/catch.hpp"
-#include "deviceplugin/register_call.h"
-#include "deviceplugin/server.h"
+#include "deviceplugin/kubelet/register_call.h"
+#include "deviceplugin/kubelet/server.h"
 
 namespace vfio_agent {
 namespace {

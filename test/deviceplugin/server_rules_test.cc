@@ -11,7 +11,7 @@
 
 #include "absl/time/clock.h"
 #include "catch2/catch.hpp"
-#include "deviceplugin/server.h"
+#include "deviceplugin/kubelet/server.h"
 #include "test/deviceplugin/plugin_node.h"
 
 namespace vfio_agent {

@@ -1,5 +1,5 @@
 // The DevicePlugin service through a real connection, without a kubelet.
-#include "deviceplugin/service.h"
+#include "deviceplugin/kubelet/service.h"
 
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
@@ -10,8 +10,8 @@
 
 #include "absl/time/clock.h"
 #include "catch2/catch.hpp"
-#include "deviceplugin/ledger.h"
-#include "deviceplugin/server.h"
+#include "deviceplugin/kubelet/server.h"
+#include "deviceplugin/offer/ledger.h"
 #include "test/deviceplugin/support.h"
 
 namespace vfio_agent {

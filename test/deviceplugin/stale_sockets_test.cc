@@ -1,5 +1,5 @@
 // What is removed from the kubelet's directory at start, and what is left alone.
-#include "deviceplugin/stale_sockets.h"
+#include "deviceplugin/kubelet/stale_sockets.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "catch2/catch.hpp"
-#include "deviceplugin/server.h"
+#include "deviceplugin/kubelet/server.h"
 #include "test/deviceplugin/support.h"
 #include "test/kubelet/fake_kubelet.h"
 

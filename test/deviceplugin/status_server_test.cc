@@ -1,14 +1,14 @@
 // The status socket as any gRPC client meets it: health that is watched, and reflection.
-#include "deviceplugin/status_server.h"
+#include "deviceplugin/status/status_server.h"
 
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
 
 #include "absl/time/clock.h"
-#include "deviceplugin/channel.h"
-#include "deviceplugin/descriptors.h"
-#include "deviceplugin/quiet_grpc.h"
+#include "deviceplugin/grpc/channel.h"
+#include "deviceplugin/grpc/descriptors.h"
+#include "deviceplugin/grpc/quiet_grpc.h"
 #include "proto/health.grpc.pb.h"
 #include "proto/reflection.grpc.pb.h"
 #include "test/deviceplugin/support.h"

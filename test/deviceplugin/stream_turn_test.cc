@@ -1,4 +1,4 @@
-#include "deviceplugin/stream_turn.h"
+#include "deviceplugin/grpc/stream_turn.h"
 
 #include "catch2/catch.hpp"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/ledger.h"
-#include "deviceplugin/plugins.h"
+#include "deviceplugin/kubelet/plugins.h"
+#include "deviceplugin/offer/ledger.h"
 #include "sysfs/tree.h"
 
 namespace vfio_agent {

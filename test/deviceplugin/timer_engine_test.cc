@@ -1,4 +1,4 @@
-#include "deviceplugin/timer_engine.h"
+#include "deviceplugin/grpc/timer_engine.h"
 
 #include <future>
 #include <string>

@@ -1,4 +1,4 @@
-#include "deviceplugin/verify.h"
+#include "deviceplugin/offer/verify.h"
 
 #include <filesystem>
 

@@ -3,12 +3,12 @@
 #include <catch2/catch.hpp>
 
 #include "absl/strings/str_join.h"
-#include "deviceplugin/socket_probe.h"
-#include "sysfs/host_firmware.h"
-#include "sysfs/host_memory.h"
-#include "sysfs/host_modules.h"
-#include "sysfs/host_processes.h"
-#include "sysfs/host_view.h"
+#include "deviceplugin/kubelet/socket_probe.h"
+#include "sysfs/host/host_firmware.h"
+#include "sysfs/host/host_memory.h"
+#include "sysfs/host/host_modules.h"
+#include "sysfs/host/host_processes.h"
+#include "sysfs/host/host_view.h"
 #include "test/doctor/listening.h"
 #include "test/support/fake_tree.h"
 

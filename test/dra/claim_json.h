@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/dra_claims.h"
+#include "deviceplugin/dra/dra_claims.h"
 
 namespace vfio_agent {
 

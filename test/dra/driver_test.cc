@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "absl/time/clock.h"
-#include "deviceplugin/quiet_grpc.h"
+#include "deviceplugin/grpc/quiet_grpc.h"
 #include "sysfs/clock.h"
 #include "sysfs/fd.h"
 #include "test/deviceplugin/support.h"

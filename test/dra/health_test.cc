@@ -1,9 +1,9 @@
-#include "deviceplugin/dra_health.h"
+#include "deviceplugin/dra/dra_health.h"
 
 #include <catch2/catch.hpp>
 
-#include "deviceplugin/dra_server.h"
-#include "deviceplugin/quiet_grpc.h"
+#include "deviceplugin/dra/dra_server.h"
+#include "deviceplugin/grpc/quiet_grpc.h"
 #include "test/dra/scratch.h"
 #include "test/kubelet/fake_dra.h"
 

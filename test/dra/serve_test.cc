@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "agent/config/config.h"
-#include "deviceplugin/ledger.h"
-#include "deviceplugin/offer.h"
+#include "deviceplugin/offer/ledger.h"
+#include "deviceplugin/offer/offer.h"
 #include "sysfs/status.h"
 #include "test/support/facts.h"
 

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <cstring>
 
-#include "sysfs/pci_address.h"
+#include "sysfs/device/pci_address.h"
 #include "test/fuzz/require.h"
 
 namespace vfio_agent {

@@ -1,7 +1,7 @@
 // ReadPciDevice: one device whose directory is the input, in the words of node_text.h ("vendor=…",
 // "driver>…", "config#…").
-#include "sysfs/config_space.h"
-#include "sysfs/pci_device.h"
+#include "sysfs/device/config_space.h"
+#include "sysfs/device/pci_device.h"
 #include "sysfs/tree.h"
 #include "test/fuzz/device_rules.h"
 #include "test/fuzz/node_text.h"

@@ -3,8 +3,8 @@
 #include "agent/config/config.h"
 
 #include "agent/config/settings.h"
-#include "iommu/mdev.h"
-#include "iommu/naming.h"
+#include "iommu/mdev/mdev.h"
+#include "iommu/policy/naming.h"
 #include "test/fuzz/require.h"
 
 namespace vfio_agent {

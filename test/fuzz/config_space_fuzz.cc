@@ -8,7 +8,7 @@
 #include <array>
 #include <vector>
 
-#include "sysfs/capabilities.h"
+#include "sysfs/device/capabilities.h"
 #include "test/fuzz/require.h"
 
 namespace vfio_agent {

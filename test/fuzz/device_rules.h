@@ -1,7 +1,7 @@
 // What holds of a device's facts, whatever its directory said.
 #pragma once
 
-#include "sysfs/pci_device.h"
+#include "sysfs/device/pci_device.h"
 
 namespace vfio_agent {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "agent/snapshot/masks.h"
-#include "sysfs/capabilities.h"
+#include "sysfs/device/capabilities.h"
 #include "test/fuzz/require.h"
 
 namespace vfio_agent {

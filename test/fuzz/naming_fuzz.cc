@@ -1,6 +1,6 @@
 // Naming: whatever a model is called, the resource's name is one that the kubelet takes; and
 // CheckResourceName agrees with a plain reading of the kubelet's rules.
-#include "iommu/naming.h"
+#include "iommu/policy/naming.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
-#include "iommu/naming.h"
+#include "iommu/policy/naming.h"
 #include "test/fuzz/require.h"
 
 namespace vfio_agent {

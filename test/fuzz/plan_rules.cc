@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "iommu/naming.h"
+#include "iommu/policy/naming.h"
 #include "test/fuzz/require.h"
 
 namespace vfio_agent {

@@ -1,7 +1,7 @@
 // What holds of every plan, whatever the node looks like.
 #pragma once
 
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
 
 namespace vfio_agent {
 

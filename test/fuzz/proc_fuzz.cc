@@ -2,12 +2,12 @@
 // is one line, and nothing is claimed that is not in the text.
 #include <algorithm>
 
-#include "sysfs/cgroup_owner.h"
-#include "sysfs/display_use.h"
-#include "sysfs/holders.h"
-#include "sysfs/network_use.h"
-#include "sysfs/process_use.h"
-#include "sysfs/storage_use.h"
+#include "sysfs/use/cgroup_owner.h"
+#include "sysfs/use/display_use.h"
+#include "sysfs/use/holders.h"
+#include "sysfs/use/network_use.h"
+#include "sysfs/use/process_use.h"
+#include "sysfs/use/storage_use.h"
 #include "test/fuzz/require.h"
 
 namespace vfio_agent {

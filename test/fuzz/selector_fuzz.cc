@@ -1,5 +1,5 @@
 // ParseTarget: a selector names exactly one kind of thing, and fits just the devices that it says.
-#include "iommu/selector.h"
+#include "iommu/policy/selector.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // A whole node, in the words of node_text.h: read, then planned under two policies.
-#include "iommu/naming.h"
-#include "iommu/plan.h"
-#include "sysfs/config_space.h"
+#include "iommu/plan/plan.h"
+#include "iommu/policy/naming.h"
+#include "sysfs/device/config_space.h"
 #include "sysfs/node_facts.h"
 #include "sysfs/tree.h"
 #include "test/fuzz/device_rules.h"

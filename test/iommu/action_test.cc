@@ -1,4 +1,4 @@
-#include "iommu/action.h"
+#include "iommu/plan/action.h"
 
 #include <catch2/catch.hpp>
 

@@ -2,8 +2,8 @@
 // bridges that are platform devices; and what has no isolation at all.
 #include <catch2/catch.hpp>
 
-#include "iommu/plan.h"
-#include "iommu/unsafe.h"
+#include "iommu/plan/plan.h"
+#include "iommu/plan/unsafe.h"
 #include "test/support/facts.h"
 #include "test/support/fake_tree.h"
 

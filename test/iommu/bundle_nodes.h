@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "iommu/bundle.h"
+#include "iommu/bundle/bundle.h"
 #include "test/support/facts.h"
 
 namespace vfio_agent {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "iommu/release.h"
+#include "iommu/plan/release.h"
 #include "test/iommu/bundle_nodes.h"
 
 namespace vfio_agent {

@@ -1,7 +1,7 @@
 // Reported failures about binding, addresses, power, SR-IOV and NUMA, with what is right.
 #include <catch2/catch.hpp>
 
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
 #include "test/support/facts.h"
 
 namespace vfio_agent {

@@ -1,7 +1,7 @@
 // Reported failures about IOMMU and groups, with what is right; read from trees.
 #include <catch2/catch.hpp>
 
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
 #include "test/support/facts.h"
 #include "test/support/fake_tree.h"
 

@@ -1,9 +1,9 @@
 // Reported failures about whole groups, with what is right.
 #include <catch2/catch.hpp>
 
-#include "iommu/naming.h"
-#include "iommu/plan.h"
-#include "iommu/release.h"
+#include "iommu/plan/plan.h"
+#include "iommu/plan/release.h"
+#include "iommu/policy/naming.h"
 #include "test/support/facts.h"
 
 namespace vfio_agent {

@@ -1,4 +1,4 @@
-#include "iommu/egm.h"
+#include "iommu/bundle/egm.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // The kernel's grouping rule, computed from the hardware.
 #include <catch2/catch.hpp>
 
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
 #include "test/iommu/hardware.h"
 #include "test/support/facts.h"
 

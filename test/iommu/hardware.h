@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "iommu/isolation.h"
+#include "iommu/isolation/isolation.h"
 #include "sysfs/node_facts.h"
 
 namespace vfio_agent {

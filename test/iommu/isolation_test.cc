@@ -1,8 +1,8 @@
-#include "iommu/isolation.h"
+#include "iommu/isolation/isolation.h"
 
 #include <catch2/catch.hpp>
 
-#include "iommu/acs_quirks.h"
+#include "iommu/isolation/acs_quirks.h"
 #include "test/iommu/hardware.h"
 #include "test/support/facts.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "iommu/mdev.h"
+#include "iommu/mdev/mdev.h"
 #include "test/support/facts.h"
 
 namespace vfio_agent {

@@ -1,7 +1,7 @@
 // Parents of mediated devices that have no group, or whose driver does not answer.
 #include <catch2/catch.hpp>
 
-#include "iommu/job_key.h"
+#include "iommu/plan/job_key.h"
 #include "test/iommu/mdev_nodes.h"
 
 namespace vfio_agent {

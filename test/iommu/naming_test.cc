@@ -1,4 +1,4 @@
-#include "iommu/naming.h"
+#include "iommu/policy/naming.h"
 
 #include <catch2/catch.hpp>
 

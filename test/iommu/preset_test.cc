@@ -1,11 +1,11 @@
-#include "iommu/preset.h"
+#include "iommu/policy/preset.h"
 
 #include <catch2/catch.hpp>
 
-#include "iommu/naming.h"
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
+#include "iommu/policy/naming.h"
 #include "sysfs/proc_text.h"
-#include "sysfs/process_use.h"
+#include "sysfs/use/process_use.h"
 #include "test/support/facts.h"
 
 namespace vfio_agent {

@@ -1,7 +1,7 @@
 // One test for each rule that may refuse a group or warn about it.
 #include <catch2/catch.hpp>
 
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
 #include "test/support/facts.h"
 
 namespace vfio_agent {

@@ -1,4 +1,4 @@
-#include "iommu/release.h"
+#include "iommu/plan/release.h"
 
 #include <catch2/catch.hpp>
 

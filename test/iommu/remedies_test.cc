@@ -1,7 +1,7 @@
 // What the texts tell an operator to do where the facts of the case decide it.
 #include <catch2/catch.hpp>
 
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
 #include "test/support/facts.h"
 
 namespace vfio_agent {

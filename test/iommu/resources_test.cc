@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "absl/strings/str_format.h"
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
 #include "test/support/facts.h"
 
 namespace vfio_agent {

@@ -1,5 +1,5 @@
 // Other managers of the same devices, which the kubelet's list of pods shows.
-#include "iommu/rival.h"
+#include "iommu/tenancy/rival.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // Who is what in a group: primary, companion, allowed, foreign, bridge.
 #include <catch2/catch.hpp>
 
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
 #include "test/support/facts.h"
 
 namespace vfio_agent {

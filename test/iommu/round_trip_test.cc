@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "iommu/apply.h"
-#include "iommu/release.h"
+#include "iommu/plan/release.h"
 #include "test/support/facts.h"
 #include "test/support/fake_kernel.h"
 

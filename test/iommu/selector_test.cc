@@ -1,4 +1,4 @@
-#include "iommu/selector.h"
+#include "iommu/policy/selector.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,9 +1,9 @@
 // What the journal says of virtual functions, and what is believed of it.
 #include <catch2/catch.hpp>
 
-#include "iommu/made_vfs.h"
-#include "iommu/plan.h"
-#include "iommu/release.h"
+#include "iommu/plan/made_vfs.h"
+#include "iommu/plan/plan.h"
+#include "iommu/plan/release.h"
 #include "test/support/facts.h"
 
 namespace vfio_agent {

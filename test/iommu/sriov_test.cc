@@ -1,8 +1,8 @@
 // Virtual functions as units: which are selected, when they are made, and how they go again.
 #include <catch2/catch.hpp>
 
-#include "iommu/plan.h"
-#include "iommu/release.h"
+#include "iommu/plan/plan.h"
+#include "iommu/plan/release.h"
 #include "test/support/facts.h"
 
 namespace vfio_agent {

@@ -1,7 +1,7 @@
 // The steps of a bind, and which driver they lead to.
 #include <catch2/catch.hpp>
 
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
 #include "test/support/facts.h"
 
 namespace vfio_agent {

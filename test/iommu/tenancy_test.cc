@@ -1,9 +1,9 @@
 // Who has what: held, withheld and free units, and which grants a look settles.
-#include "iommu/tenancy.h"
+#include "iommu/tenancy/tenancy.h"
 
 #include <catch2/catch.hpp>
 
-#include "iommu/plan.h"
+#include "iommu/plan/plan.h"
 #include "test/support/facts.h"
 
 namespace vfio_agent {

@@ -1,9 +1,9 @@
 // Variant drivers: by the kernel's aliases as its modules have them, by nobody's name.
 #include <catch2/catch.hpp>
 
-#include "iommu/plan.h"
-#include "iommu/release.h"
-#include "sysfs/module_facts.h"
+#include "iommu/plan/plan.h"
+#include "iommu/plan/release.h"
+#include "sysfs/host/module_facts.h"
 #include "test/support/facts.h"
 #include "test/support/fake_tree.h"
 

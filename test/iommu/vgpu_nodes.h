@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "iommu/vgpu.h"
+#include "iommu/vgpu/vgpu.h"
 #include "test/support/facts.h"
 
 namespace vfio_agent {

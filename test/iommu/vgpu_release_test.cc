@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "iommu/apply.h"
-#include "iommu/made_vfs.h"
+#include "iommu/plan/made_vfs.h"
 #include "sysfs/status.h"
 #include "sysfs/writer.h"
 #include "test/iommu/vgpu_nodes.h"

@@ -18,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "deviceplugin/dra_claims.h"
+#include "deviceplugin/dra/dra_claims.h"
 #include "proto/dra_health_v1alpha1.grpc.pb.h"
 #include "proto/pluginregistration.grpc.pb.h"
 

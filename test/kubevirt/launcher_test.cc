@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "iommu/naming.h"
+#include "iommu/policy/naming.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent::kubevirt {

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "agent/kubevirt/kubevirt.h"
-#include "iommu/naming.h"
+#include "iommu/policy/naming.h"
 #include "test/support/facts.h"
 
 namespace vfio_agent {

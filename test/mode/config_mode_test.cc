@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "agent/commands.h"
+#include "agent/commands/commands.h"
 #include "agent/config/config.h"
 #include "sysfs/status.h"
 

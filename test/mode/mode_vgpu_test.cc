@@ -1,7 +1,7 @@
 // A card that is whole in one mode, cut in the next, and a container's in the third.
 #include <csignal>
 
-#include "iommu/mdev.h"
+#include "iommu/mdev/mdev.h"
 #include "test/agent/node.h"
 #include "test/agent/vgpu_machines.h"
 

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "agent/mode/mode_return.h"
-#include "iommu/mdev.h"
+#include "iommu/mdev/mdev.h"
 #include "test/support/facts.h"
 
 namespace vfio_agent {

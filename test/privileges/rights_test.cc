@@ -15,8 +15,8 @@
 #include "agent/work/child.h"
 #include "agent/work/job.h"
 #include "sysfs/fd.h"
-#include "sysfs/holders.h"
 #include "sysfs/tree.h"
+#include "sysfs/use/holders.h"
 #include "test/agent/program.h"
 #include "test/privileges/process_rights.h"
 

@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "agent/snapshot/mask_text.h"
-#include "sysfs/capabilities.h"
+#include "sysfs/device/capabilities.h"
 
 namespace vfio_agent {
 namespace {

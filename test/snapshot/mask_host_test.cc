@@ -1,10 +1,10 @@
 // What a snapshot keeps of a host's command line, mounts, routes, names and processes.
 #include <set>
 
-#include "sysfs/cgroup_owner.h"
-#include "sysfs/network_use.h"
-#include "sysfs/process_use.h"
-#include "sysfs/storage_use.h"
+#include "sysfs/use/cgroup_owner.h"
+#include "sysfs/use/network_use.h"
+#include "sysfs/use/process_use.h"
+#include "sysfs/use/storage_use.h"
 #include "test/snapshot/masked.h"
 
 namespace vfio_agent {

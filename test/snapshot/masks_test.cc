@@ -3,8 +3,8 @@
 #include <set>
 
 #include "agent/work/journal.h"
-#include "sysfs/display_use.h"
-#include "sysfs/process_use.h"
+#include "sysfs/use/display_use.h"
+#include "sysfs/use/process_use.h"
 #include "test/snapshot/masked.h"
 
 namespace vfio_agent {

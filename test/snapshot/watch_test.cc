@@ -5,11 +5,11 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "sysfs/config_space.h"
-#include "sysfs/holders.h"
+#include "sysfs/device/config_space.h"
 #include "sysfs/proc_text.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
+#include "sysfs/use/holders.h"
 #include "test/agent/program.h"
 
 namespace vfio_agent {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sysfs/capabilities.h"
+#include "sysfs/device/capabilities.h"
 
 namespace vfio_agent {
 

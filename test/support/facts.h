@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "iommu/plan.h"
-#include "iommu/release.h"
+#include "iommu/plan/plan.h"
+#include "iommu/plan/release.h"
 #include "sysfs/node_facts.h"
 
 namespace vfio_agent {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
-#include "sysfs/config_space.h"
+#include "sysfs/device/config_space.h"
 
 namespace vfio_agent {
 namespace {

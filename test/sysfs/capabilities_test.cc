@@ -1,4 +1,4 @@
-#include "sysfs/capabilities.h"
+#include "sysfs/device/capabilities.h"
 
 #include <catch2/catch.hpp>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "sysfs/cgroup_owner.h"
+#include "sysfs/use/cgroup_owner.h"
 
 #include <catch2/catch.hpp>
 

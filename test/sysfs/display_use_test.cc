@@ -1,4 +1,4 @@
-#include "sysfs/display_use.h"
+#include "sysfs/use/display_use.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "sysfs/egm.h"
+#include "sysfs/device/egm.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "sysfs/holders.h"
+#include "sysfs/use/holders.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "sysfs/iommu_facts.h"
+#include "sysfs/host/iommu_facts.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,9 +1,9 @@
-#include "sysfs/mdev.h"
+#include "sysfs/device/mdev.h"
 
 #include <catch2/catch.hpp>
 
 #include "absl/strings/str_format.h"
-#include "sysfs/config_space.h"
+#include "sysfs/device/config_space.h"
 #include "sysfs/status.h"
 #include "sysfs/tree.h"
 #include "test/support/facts.h"

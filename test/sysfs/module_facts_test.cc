@@ -1,4 +1,4 @@
-#include "sysfs/module_facts.h"
+#include "sysfs/host/module_facts.h"
 
 #include <catch2/catch.hpp>
 

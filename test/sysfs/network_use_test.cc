@@ -1,4 +1,4 @@
-#include "sysfs/network_use.h"
+#include "sysfs/use/network_use.h"
 
 #include <catch2/catch.hpp>
 

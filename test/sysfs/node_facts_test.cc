@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "sysfs/config_space.h"
+#include "sysfs/device/config_space.h"
 #include "test/support/facts.h"
 #include "test/support/fake_tree.h"
 

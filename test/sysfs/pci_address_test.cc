@@ -1,4 +1,4 @@
-#include "sysfs/pci_address.h"
+#include "sysfs/device/pci_address.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

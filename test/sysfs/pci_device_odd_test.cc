@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 
-#include "sysfs/config_space.h"
-#include "sysfs/pci_device.h"
+#include "sysfs/device/config_space.h"
+#include "sysfs/device/pci_device.h"
 #include "sysfs/status.h"
 #include "test/support/facts.h"
 #include "test/support/fake_tree.h"

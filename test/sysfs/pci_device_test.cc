@@ -1,4 +1,4 @@
-#include "sysfs/pci_device.h"
+#include "sysfs/device/pci_device.h"
 
 #include <catch2/catch.hpp>
 

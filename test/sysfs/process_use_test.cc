@@ -1,4 +1,4 @@
-#include "sysfs/process_use.h"
+#include "sysfs/use/process_use.h"
 
 #include <sys/sysmacros.h>
 

@@ -1,4 +1,4 @@
-#include "sysfs/storage_use.h"
+#include "sysfs/use/storage_use.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,8 +1,8 @@
-#include "sysfs/use.h"
+#include "sysfs/use/use.h"
 
 #include <catch2/catch.hpp>
 
-#include "sysfs/device_walk.h"
+#include "sysfs/device/device_walk.h"
 #include "test/sysfs/use_tree.h"
 
 namespace vfio_agent {

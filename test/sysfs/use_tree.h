@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "sysfs/use.h"
+#include "sysfs/use/use.h"
 #include "test/support/fake_tree.h"
 
 namespace vfio_agent {

@@ -1,8 +1,8 @@
-#include "sysfs/vgpu.h"
+#include "sysfs/device/vgpu.h"
 
 #include <catch2/catch.hpp>
 
-#include "sysfs/config_space.h"
+#include "sysfs/device/config_space.h"
 #include "sysfs/node_facts.h"
 #include "sysfs/tree.h"
 #include "test/support/facts.h"

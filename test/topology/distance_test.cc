@@ -1,4 +1,4 @@
-#include "iommu/distance.h"
+#include "iommu/distance/distance.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "sysfs/numa.h"
+#include "sysfs/device/numa.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "iommu/nvlink.h"
+#include "iommu/distance/nvlink.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "iommu/relocation.h"
+#include "iommu/isolation/relocation.h"
 
 #include <catch2/catch.hpp>
 
