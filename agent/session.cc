@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "agent/daemon/answers.h"
 #include "agent/mode/mode_file.h"
 #include "agent/work/group_lock.h"
@@ -78,20 +79,57 @@ Journal Session::OpenJournal() const {
   return Journal(settings_.state_dir, boot_id.ok() ? *boot_id : "");
 }
 
+// Of a process that has outlived its agent, or is somebody's `bind`: each step is in the journal
+// before it begins. nullopt while it may still be in time.
+std::optional<StuckWrite> Session::StuckElsewhere(int group, const Records& records) const {
+  const Journal journal = OpenJournal();
+  const Record* last = nullptr;
+  absl::Time begun = absl::InfinitePast();
+  for (const auto& [address, record] : records) {
+    if (record.group != group || !record.IsUnfinished()) continue;
+    if (const absl::Time written = journal.Written(address); written > begun) {
+      begun = written;
+      last = &record;
+    }
+  }
+  const absl::Duration limit = settings_.unbind_timeout + settings_.node_timeout;
+  if (last == nullptr || absl::Now() - begun < limit) return std::nullopt;
+  return StuckWrite{.device = last->address,
+                    .command = absl::StrFormat("%s of %s, by a vfio-agent process before this one",
+                                               last->step, last->address.ToString())};
+}
+
 void Session::AddOthersAtWork(Picture& picture) const {
   Question& question = picture.plan.question;
-  std::set<int>& elsewhere = picture.custody.underway.elsewhere;
+  Underway& underway = picture.custody.underway;
+  std::set<int> others;
   for (const int group : question.groups) {
-    if (picture.locked.contains(group) || IsGroupLocked(settings_.state_dir, group)) {
-      elsewhere.insert(group);
+    if (!picture.locked.contains(group) && !IsGroupLocked(settings_.state_dir, group)) continue;
+    others.insert(group);
+    if (auto stuck = StuckElsewhere(group, picture.custody.records)) {
+      underway.stuck[group] = *std::move(stuck);
+    } else {
+      underway.elsewhere.insert(group);
     }
   }
   const auto busy = [&](const PciAddress& address) {
-    return elsewhere.contains(*FindDevice(picture.facts, address)->group);
+    return others.contains(*FindDevice(picture.facts, address)->group);
   };
-  std::erase_if(question.groups, [&](int group) { return elsewhere.contains(group); });
+  std::erase_if(question.groups, [&](int group) { return others.contains(group); });
   std::erase_if(question.unbound, busy);
   std::erase_if(question.overridden, busy);
+}
+
+// Where the kubelet has never listed its pods, what was given before may be a pod's still, as what
+// it was given.
+void Session::AddPerhaps(PodClaims& claims) const {
+  if (claims.known) return;
+  const absl::StatusOr<Answers> answers = AnswersFile(settings_.state_dir).Look();
+  for (const auto& [unit, answer] : answers.ok() ? *answers : Answers()) {
+    if (std::ranges::count(claims.list, unit, &PodClaim::unit) > 0) continue;
+    claims.list.push_back({.container = kPerhaps, .resource = answer.resource, .unit = unit});
+  }
+  std::ranges::sort(claims.list);
 }
 
 void Session::LookAtTenants(const NodeFacts& facts, const Wish& wish) {
@@ -100,16 +138,17 @@ void Session::LookAtTenants(const NodeFacts& facts, const Wish& wish) {
   if (look) {
     tenancy_ = inquirer_.LookAtTenants(
         tree_, facts,
-        {.processes = wish.tenants == Wish::Tenants::kAll, .kubelet_young = wish.kubelet_young},
+        {.processes = wish.tenants == Wish::Tenants::kAll, .kubelet_young = IsKubeletYoung(wish)},
         tenancy_, settings_);
+    AddPerhaps(tenancy_->claims);
   }
-  const std::vector<Grant>& grants = wish.grants.empty() ? remembered_ : wish.grants;
+  const std::vector<Grant>& grants = wish.grants.empty() ? last_.grants : wish.grants;
   tenancy_->grants = look ? OpenGrants(grants, *tenancy_, looked) : grants;
 }
 
 Parts Session::PartsGiven(const Wish& wish, std::vector<std::string>& notes) const {
   if (wish.given) return *wish.given;
-  if (remembered_parts_) return *remembered_parts_;
+  if (last_.given) return *last_.given;
   const absl::StatusOr<Answers> answers = AnswersFile(settings_.state_dir).Look();
   if (answers.ok()) return PartsOf(*answers);
   notes.push_back("what pods were given cannot be read: " + Message(answers.status()));
@@ -143,6 +182,7 @@ absl::StatusOr<Picture> Session::TakeFacts(std::vector<std::string>& notes, Wish
   ASSIGN_OR_RETURN(picture.facts, ReadNode());
   LookUpNames(picture.facts, notes);
   picture.names = names_;
+  DisownReplaced(picture.facts, picture.custody.records);
   NoteBound(picture.facts, seen_bound_);
   NoteFatal(picture.facts, fatal_before_);
   picture.custody.fatal_before = fatal_before_;
@@ -157,18 +197,23 @@ absl::StatusOr<Picture> Session::TakeFacts(std::vector<std::string>& notes, Wish
   return picture;
 }
 
+// What a young kubelet does not list yet is held as well.
+Inquiry Session::InquireAbout(const Question& question, const Wish& wish, const Picture& picture) {
+  Inquiry inquiry = inquirer_.Ask(tree_, picture.facts, question, picture.custody, settings_);
+  if (IsKubeletYoung(wish)) AddClaims(tenancy_->claims, inquiry.claims);
+  return inquiry;
+}
+
 void Session::PlanBy(const Policy& policy, const Wish& wish, Picture& picture) {
   const auto plan = [&] { return MakePlan(picture.facts, policy, names_, picture.custody); };
   picture.custody.inquiry.reset();
   picture.plan = plan();
   AddOthersAtWork(picture);
   const Question& question = picture.plan.question;
-  if (question.empty() && picture.custody.underway.elsewhere.empty()) return;
+  const Underway& underway = picture.custody.underway;
+  if (question.empty() && underway.elsewhere.empty() && underway.stuck.empty()) return;
   if (!question.empty()) {
-    picture.custody.inquiry =
-        inquirer_.Ask(tree_, picture.facts, question, picture.custody, settings_);
-    // What it does not list yet is held as well.
-    if (wish.kubelet_young) AddClaims(tenancy_->claims, picture.custody.inquiry->claims);
+    picture.custody.inquiry = InquireAbout(question, wish, picture);
     picture.answered = picture.answered && inquirer_.answered();
   }
   picture.plan = plan();
@@ -205,8 +250,7 @@ void Session::InquireFor(const std::vector<PciAddress>& wanted, Picture& picture
       question.groups.push_back(*mdev.group);
     }
   }
-  picture.custody.inquiry =
-      inquirer_.Ask(tree_, picture.facts, question, picture.custody, settings_);
+  picture.custody.inquiry = InquireAbout(question, {}, picture);
 }
 
 Plan Session::PlanWith(const Policy& policy, const Picture& picture) {

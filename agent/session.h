@@ -108,12 +108,9 @@ class Session {
   // is a draft. The same errors.
   absl::StatusOr<Picture> Look();
 
-  // Allocations that no picture has settled, and what all of them stood for, for pictures whose
-  // taker does not know of any.
-  void Remember(std::vector<Grant> grants, Parts given) {
-    remembered_ = std::move(grants);
-    remembered_parts_ = std::move(given);
-  }
+  // What the daemon knows of pods at its end, for the pictures of whoever comes after it: grants
+  // that no picture has settled, what they stood for, and whether the kubelet is young.
+  void Remember(Wish last) { last_ = std::move(last); }
 
   // For the release of `wanted`: who uses their groups.
   void InquireFor(const std::vector<PciAddress>& wanted, Picture& picture);
@@ -143,8 +140,7 @@ class Session {
   std::set<PciAddress> seen_bound_;
   std::map<PciAddress, uint64_t> fatal_before_;
   std::optional<Tenancy> tenancy_;
-  std::vector<Grant> remembered_;
-  std::optional<Parts> remembered_parts_;
+  Wish last_;
   Inquirer inquirer_;
   DriverReader drivers_;
   // As drivers told last.
@@ -156,8 +152,12 @@ class Session {
   absl::StatusOr<Picture> TakeFacts(std::vector<std::string>& notes, Wish& wish);
   void PlanBy(const Policy& policy, const Wish& wish, Picture& picture);
   void AddOthersAtWork(Picture& picture) const;
+  std::optional<StuckWrite> StuckElsewhere(int group, const Records& records) const;
   Parts PartsGiven(const Wish& wish, std::vector<std::string>& notes) const;
   void LookAtTenants(const NodeFacts& facts, const Wish& wish);
+  void AddPerhaps(PodClaims& claims) const;
+  bool IsKubeletYoung(const Wish& wish) const { return wish.kubelet_young || last_.kubelet_young; }
+  Inquiry InquireAbout(const Question& question, const Wish& wish, const Picture& picture);
   void LookUpNames(const NodeFacts& facts, std::vector<std::string>& notes);
 };
 

@@ -12,7 +12,7 @@ constexpr size_t kMost = 64;
 const PodClaim* OnlyPod(const NodeEvent& event, const std::vector<PodClaim>& claims) {
   const PodClaim* only = nullptr;
   for (const PodClaim& claim : claims) {
-    if (claim.resource != event.resource) continue;
+    if (claim.resource != event.resource || claim.pod_namespace.empty()) continue;
     if (std::ranges::count(event.units, claim.unit) == 0) continue;
     if (only != nullptr && (only->pod != claim.pod || only->pod_namespace != claim.pod_namespace)) {
       return nullptr;

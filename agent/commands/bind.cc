@@ -6,6 +6,7 @@
 #include "agent/daemon/daemon_lock.h"
 #include "agent/daemon/report.h"
 #include "agent/exit_code.h"
+#include "agent/explain/explanation.h"
 #include "agent/log.h"
 #include "agent/text/json.h"
 #include "agent/work/holders_now.h"
@@ -18,7 +19,7 @@
 namespace vfio_agent {
 namespace {
 
-enum class Result { kAlready, kBound, kRefused, kFailed };
+enum class Result { kAlready, kBound, kNoRoom, kRefused, kFailed };
 
 struct Line {
   const GroupPlan* group = nullptr;
@@ -33,6 +34,8 @@ std::string_view Word(Result result) {
       return "already bound";
     case Result::kBound:
       return "bound";
+    case Result::kNoRoom:
+      return "no vGPU type set, its card is full";
     case Result::kRefused:
       return "refused";
     case Result::kFailed:
@@ -61,33 +64,17 @@ std::string_view Word(const Line& line) {
   return line.result == Result::kAlready ? "has its virtual functions" : Word(line.result);
 }
 
-Refusal NotSelected(const GroupPlan& group) {
-  return {.code = Code::kExcluded,
-          .group = group.group,
-          .text = "no member is selected by the configuration",
-          .remedy = "add it to resources[].select"};
-}
-
-// Its virtual functions are given away where it has some; none are made.
-std::vector<Refusal> WhyNoVfs(const Picture& picture, const GroupPlan& group) {
-  for (const Member& member : group.members) {
+bool IsVfOf(const Picture& picture, const GroupPlan& group, const GroupPlan& physical) {
+  return std::ranges::any_of(group.members, [&](const Member& member) {
     const PciDevice* const device = FindDevice(picture.facts, member.address);
-    if (device != nullptr && !device->virtfns.empty()) return {};
-  }
-  return {{.code = Code::kExcluded,
-           .group = group.group,
-           .text = "it has no virtual functions, and the configuration makes none",
-           .remedy = "set resources[].sriov.vfs"}};
+    return device != nullptr && device->physfn &&
+           std::ranges::count(physical.members, *device->physfn, &Member::address) > 0;
+  });
 }
 
 bool GivesVgpus(const Picture& picture, const GroupPlan& physical) {
   return std::ranges::any_of(picture.plan.groups, [&](const GroupPlan& group) {
-    if (group.vgpu_type.empty()) return false;
-    return std::ranges::any_of(group.members, [&](const Member& member) {
-      const PciDevice* const device = FindDevice(picture.facts, member.address);
-      return device != nullptr && device->physfn &&
-             std::ranges::count(physical.members, *device->physfn, &Member::address) > 0;
-    });
+    return !group.vgpu_type.empty() && IsVfOf(picture, group, physical);
   });
 }
 
@@ -108,7 +95,7 @@ Line Judge(const Picture& picture, const Session& session, const GroupPlan& grou
     if (daemon) line.reasons.push_back(LeftToDaemon(group, *daemon));
   }
   if (group.verdict == Verdict::kUnselected) {
-    line.reasons = IsPhysical(group) ? WhyNoVfs(picture, group) : std::vector{NotSelected(group)};
+    line.reasons = WhyUnselected(picture.facts, session.config().policy, group);
   }
   if (!line.reasons.empty()) {
     line.result = Result::kRefused;
@@ -129,6 +116,8 @@ Refusal Failure(const JobEvent& event, const Session& session) {
     failure.text = absl::StrFormat("step %d of %d, `%s`: %s", event.done + 1,
                                    event.job.actions.size(), ToShell(action), failure.text);
   }
+  // In a copy it would be the same line for each group, and is in the answer.
+  if (IsCopy(session.tree())) return failure;
   UseReader reader;
   Log(JobEnded(event, {.now = DriversNow(session.tree(), event.job),
                        .holder = HoldersNow(session.tree(), event, reader),
@@ -141,6 +130,10 @@ Refusal Failure(const JobEvent& event, const Session& session) {
 void TakeFailure(const JobEvent& event, const Session& session, std::vector<Line>& lines) {
   const auto line = std::ranges::find_if(
       lines, [&event](const Line& l) { return JobKey(*l.group) == event.job.group; });
+  if (event.no_room) {
+    line->result = Result::kNoRoom;
+    return;
+  }
   // A holder that only the kernel knew of: refused like the others.
   line->result = event.code == Code::kHeld ? Result::kRefused : Result::kFailed;
   line->reasons.push_back(Failure(event, session));
@@ -166,6 +159,21 @@ void Carry(std::vector<Line>& lines, Session& session, const Picture& picture) {
   }
   for (const JobEvent& event : RunJobs(std::move(jobs), session)) {
     if (!event.status.ok()) TakeFailure(event, session, lines);
+  }
+}
+
+// That a card has no room for more vGPUs is a warning of its physical function, which has no line.
+// How many it has room for is known once it is full: then `picture` is old.
+void TellCards(Session& session, const Picture& picture, const std::vector<Line>& lines) {
+  const bool full = std::ranges::count(lines, Result::kNoRoom, &Line::result) > 0;
+  const std::unique_ptr<Picture> last = full ? TakeOrPrint(session) : nullptr;
+  const Picture& now = last == nullptr ? picture : *last;
+  for (const GroupPlan& group : now.plan.groups) {
+    const bool asked = std::ranges::any_of(lines, [&](const Line& line) {
+      return IsVfOf(picture, *line.group, group) && !line.group->vgpu_type.empty();
+    });
+    if (!asked) continue;
+    for (const Refusal& warning : group.warnings) Log(WarningSeen(warning));
   }
 }
 
@@ -279,7 +287,9 @@ int BindCommand(Session& session) {
     targets = JudgeTargets(*second, session, made);
     if (targets.ok()) lines = *std::move(targets);
   }
-  Carry(lines, session, second == nullptr ? *first : *second);
+  const Picture& picture = second == nullptr ? *first : *second;
+  Carry(lines, session, picture);
+  TellCards(session, picture, lines);
   lines.insert(lines.begin(), made.begin(), made.end());
   const Output output = session.invocation().output;
   IsDocument(output) ? PrintJson(lines, output) : PrintText(lines);

@@ -15,6 +15,7 @@
 #include "agent/text/terminal.h"
 #include "agent/usage/help_text.h"
 #include "agent/usage/suggest.h"
+#include "agent/usage/words.h"
 #include "sysfs/proc_text.h"
 #include "sysfs/status.h"
 
@@ -109,8 +110,10 @@ std::string Parse(int argc, char** argv, Parser& parser) {
   SetUp(parser.app);
   for (const OptionRow& row : OptionsOf(nullptr)) AddOption(parser.app, row, parser);
   for (const Command& command : Commands()) AddCommand(command, parser);
+  std::vector<std::string> words = SplitEmptyValues({argv + std::min(argc, 1), argv + argc});
+  std::ranges::reverse(words);  // it begins with the last one
   try {
-    parser.app.parse(argc, argv);
+    parser.app.parse(std::move(words));
   } catch (const CLI::ArgumentMismatch& error) {
     return WithoutValue(error.what());
   } catch (const CLI::ParseError& error) {
@@ -152,7 +155,8 @@ std::string StrangeWord(const Parsed& parsed, const std::string& word) {
                            DidYouMean(name, OptionNames(parsed.command)));
   }
   if (parsed.command != nullptr) {
-    return absl::StrFormat("%s takes no word '%s'", NameOf(parsed.command), shown);
+    return absl::StrFormat("%s takes no word '%s'%s", NameOf(parsed.command), shown,
+                           TellInstead(*parsed.command, word));
   }
   const std::string start = parsed.first.empty() ? "" : parsed.first + " ";
   return absl::StrFormat("no command is called '%s%s'%s", start, shown,
@@ -187,7 +191,7 @@ std::string FindFault(const Parsed& parsed) {
   for (const std::string& word : parsed.arguments) {
     if (std::string fault = WrongChoice(NameOf(parsed.command), argument.kind, word);
         !fault.empty()) {
-      return fault;
+      return fault + (fault.ends_with('?') ? "" : TellInstead(*parsed.command, word));
     }
   }
   if (parsed.arguments.size() <= argument.most) return "";

@@ -65,7 +65,7 @@ inline constexpr std::string_view kPurpose =
 
 inline constexpr std::string_view kSelectorHelp =
     "an address (0000:65:00.0, or 65:00.0 when unambiguous), group:26, an id (10de:2330), a vendor "
-    "(10de:) or a resource name";
+    "(10de:), a resource name or the uuid of a mediated device";
 inline constexpr std::string_view kWholeGroups = "it means the whole groups that it touches";
 
 std::span<const Command> Commands();

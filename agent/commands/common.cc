@@ -56,6 +56,10 @@ void PrintText(const std::string& text) { std::cout << ForTerminal(text); }
 void SetAsideOrPrint(const Session& session, const Picture& picture) {
   const Journal journal = session.OpenJournal();
   for (const Journal::Unreadable& file : picture.unreadable) {
+    if (!file.broken) {
+      PrintError(absl::StrFormat("%s cannot be read: %s", file.path, file.why));
+      continue;
+    }
     const absl::Status status = journal.SetAside(file);
     PrintError(status.ok() ? absl::StrFormat("%s was set aside: what it spoke of counts as adopted",
                                              file.path)
@@ -139,7 +143,7 @@ absl::StatusOr<std::vector<const GroupPlan*>> FindTargets(
 std::string WhoOrWhy(const std::vector<PodClaim>& pods, const std::string& reason, bool wide) {
   std::vector<std::string> who;
   for (const PodClaim& pod : pods) {
-    who.push_back(wide ? Spell(pod) : absl::StrFormat("%s/%s", pod.pod_namespace, pod.pod));
+    who.push_back(wide ? Spell(pod) : NameOf(pod));
   }
   if (who.empty()) return reason;
   // Who has it is no reason to keep silent about what it is.

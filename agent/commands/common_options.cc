@@ -134,7 +134,8 @@ std::string_view ExitCodeHelp(char digit) {
     case '2':
       return "the command line or the configuration";
     case '3':
-      return "something that was asked for was refused";
+      return "something that was asked for was refused (plan, explain: only with --exit-code); "
+             "doctor: a check failed; kubevirt --diff: something would not start";
     case '4':
       return "there is something to do";
     default:

@@ -120,6 +120,10 @@ std::string NotesOf(const Policy& policy) {
   return notes;
 }
 
+void PrintMisspelt() {
+  for (const std::string& sentence : TellMisspeltVariables()) PrintError(sentence);
+}
+
 }  // namespace
 
 Json PolicyToJson(const Config& config) {
@@ -140,11 +144,13 @@ Json PolicyToJson(const Config& config) {
 }
 
 int ConfigCheckCommand(Session& session) {
+  PrintMisspelt();
   PrintText(session.config().file_name + ": valid\n" + NotesOf(session.config().whole));
   return kExitDone;
 }
 
 int ConfigShowCommand(Session& session) {
+  PrintMisspelt();
   Json document = PolicyToJson(session.config());
   for (const auto& [key, setting] : ResolveSettings(session.Sources())) {
     Put(document, key, setting.value);

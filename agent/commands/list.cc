@@ -75,7 +75,16 @@ std::string Answer(const Picture& picture, const Session& session) {
   return DocumentText(Document(picture, what, session), invocation.output);
 }
 
+bool IsOf(const Invocation& invocation, std::string_view what) {
+  return !invocation.arguments.empty() && invocation.arguments.front() == what;
+}
+
 void PrintHint(const Picture& picture, const Invocation& invocation) {
+  if (IsOf(invocation, "slices") && ForetellDraDevices(picture).empty()) {
+    PrintError(
+        "nothing is served by DRA: what entries of `resources`, `mdev` or `vgpu` with `serve: dra` "
+        "give away would stand here");
+  }
   // They are no units yet, so that no table has them.
   for (const std::string& sentence : TellVfsToMake(picture.plan)) PrintError(sentence);
   for (const std::string& sentence : TellHeldWithoutOffer(picture)) PrintError(sentence);

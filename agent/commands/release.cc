@@ -172,10 +172,12 @@ std::vector<Line> Carry(std::vector<GroupRelease> releases, Session& session,
   }
   for (const JobEvent& event : RunJobs(std::move(jobs), session)) {
     if (event.status.ok()) continue;
-    UseReader reader;
-    Log(JobEnded(event, {.now = DriversNow(session.tree(), event.job),
-                         .holder = HoldersNow(session.tree(), event, reader),
-                         .next = "left as it is"}));
+    if (!IsCopy(session.tree())) {
+      UseReader reader;
+      Log(JobEnded(event, {.now = DriversNow(session.tree(), event.job),
+                           .holder = HoldersNow(session.tree(), event, reader),
+                           .next = "left as it is"}));
+    }
     const auto line = std::ranges::find_if(
         lines, [&event](const Line& l) { return l.release.group == event.job.group; });
     // A holder that only the kernel knew of: refused like the others.

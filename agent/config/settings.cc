@@ -1,5 +1,7 @@
 #include "agent/config/settings.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -12,6 +14,8 @@
 
 namespace vfio_agent {
 namespace {
+
+constexpr std::string_view kVariable = "VFIO_AGENT_";  // begins the names of all of ours
 
 absl::Status Want(const std::string& value, const char* wanted) {
   return absl::InvalidArgumentError(absl::StrFormat("'%s': want %s", value, wanted));
@@ -205,12 +209,32 @@ bool IsNodeName(std::string_view name) {
 std::span<const SettingRow> SettingRows() { return kRows; }
 
 std::string VariableOfFlag(std::string_view flag) {
-  std::string name = std::string("VFIO_AGENT_").append(flag);
+  std::string name = std::string(kVariable).append(flag);
   std::ranges::replace(name, '-', '_');
   return absl::AsciiStrToUpper(name);
 }
 
 std::string VariableOf(const SettingRow& row) { return VariableOfFlag(row.flag); }
+
+std::vector<std::string> TellMisspeltVariables() {
+  // Without their beginning, which they share: by that alone each would be near to the others.
+  std::vector<std::string> known = {"CONFIG", "ROOT"};
+  for (const SettingRow& row : kRows) known.push_back(VariableOf(row).substr(kVariable.size()));
+  std::vector<std::string> sentences;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (!name.starts_with(kVariable)) continue;
+    const std::string rest(name.substr(kVariable.size()));
+    if (std::ranges::count(known, rest) > 0) continue;
+    std::vector<std::string> meant = Suggest(rest, known);
+    for (std::string& word : meant) word.insert(0, kVariable);
+    if (meant.empty()) continue;
+    sentences.push_back(absl::StrFormat("%s of the environment means nothing; did you mean %s?",
+                                        name, EitherOf(meant)));
+  }
+  return sentences;
+}
 
 std::map<std::string, EffectiveSetting> ResolveSettings(const SettingSources& sources) {
   std::map<std::string, EffectiveSetting> effective;

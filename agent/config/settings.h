@@ -73,6 +73,11 @@ std::span<const SettingRow> SettingRows();
 std::string VariableOfFlag(std::string_view flag);
 std::string VariableOf(const SettingRow& row);
 
+// A sentence for each variable of the environment that begins as ours do and is near to one of
+// them: "VFIO_AGENT_RESYCN of the environment means nothing; did you mean …?". Others are somebody
+// else's, such as those that Kubernetes sets for a Service named vfio-agent.
+std::vector<std::string> TellMisspeltVariables();
+
 struct SettingSources {
   std::map<std::string, std::string> flags;  // by flag
   std::map<std::string, std::string> file;   // by key

@@ -4,6 +4,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -21,7 +22,9 @@ class Converter {
 
   absl::StatusOr<YamlValue> Convert(const YAML::Node& node, const std::string& path, int depth) {
     YamlValue value{.where = Where(node.Mark(), path)};
-    if (depth > limits_.deepest || ++values_ > limits_.most_values) {
+    places_ += value.where.size();
+    if (depth > limits_.deepest || ++values_ > limits_.most_values ||
+        places_ > limits_.most_places) {
       return YamlError(value, "nested too deep, or too many values");
     }
     switch (node.Type()) {
@@ -77,12 +80,15 @@ class Converter {
   std::string file_;
   YamlLimits limits_;
   size_t values_ = 0;
+  size_t places_ = 0;
 };
 
-// An ear for nothing: the parser then only tells where documents end.
+// An ear for nothing but where documents begin.
 class Ignore : public YAML::EventHandler {
  public:
-  void OnDocumentStart(const YAML::Mark&) override {}
+  YAML::Mark begin;  // of the last one
+
+  void OnDocumentStart(const YAML::Mark& mark) override { begin = mark; }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
   void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
@@ -97,29 +103,35 @@ class Ignore : public YAML::EventHandler {
 };
 
 // yaml-cpp takes a bracket that closes nothing for the start of a document, for ever, and its
-// LoadAll() keeps each of them.
-bool HasMoreDocumentsThan(int most, const std::string& text) {
+// LoadAll() keeps each of them. Where the first document beyond `most` begins; nullopt where there
+// are no more.
+std::optional<YAML::Mark> DocumentBeyond(int most, const std::string& text) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
   Ignore ignore;
-  for (int i = 0; i < most; ++i) {
-    if (!parser.HandleNextDocument(ignore)) return false;
+  for (int i = 0; i <= most; ++i) {
+    if (!parser.HandleNextDocument(ignore)) return std::nullopt;
   }
-  return parser.HandleNextDocument(ignore);
+  return ignore.begin;
 }
 
-absl::Status SyntaxError(const YAML::Exception& error, const std::string& file_name) {
-  return absl::InvalidArgumentError(absl::StrFormat("%s:%d:%d: %s", file_name, error.mark.line + 1,
-                                                    error.mark.column + 1, error.msg));
+absl::Status ErrorAt(const YAML::Mark& mark, const std::string& file_name,
+                     const std::string& what) {
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s:%d:%d: %s", file_name, mark.line + 1, mark.column + 1, what));
 }
 
 }  // namespace
 
 absl::StatusOr<YamlValue> ParseYaml(const std::string& text, const std::string& file_name) {
   try {
+    if (const std::optional<YAML::Mark> second = DocumentBeyond(1, text)) {
+      return ErrorAt(*second, file_name,
+                     "a second document, or text that is part of none: want one document");
+    }
     return Converter(file_name, {}).Convert(YAML::Load(text), "", 0);
   } catch (const YAML::Exception& error) {
-    return SyntaxError(error, file_name);
+    return ErrorAt(error.mark, file_name, error.msg);
   }
 }
 
@@ -127,7 +139,7 @@ absl::StatusOr<std::vector<YamlValue>> ParseYamlDocuments(const std::string& tex
                                                           const std::string& file_name,
                                                           const YamlLimits& limits) {
   try {
-    if (HasMoreDocumentsThan(limits.most_documents, text)) {
+    if (DocumentBeyond(limits.most_documents, text)) {
       return absl::InvalidArgumentError(
           absl::StrFormat("%s: more than %d documents, or a bracket that closes nothing", file_name,
                           limits.most_documents));
@@ -140,7 +152,7 @@ absl::StatusOr<std::vector<YamlValue>> ParseYamlDocuments(const std::string& tex
     }
     return documents;
   } catch (const YAML::Exception& error) {
-    return SyntaxError(error, file_name);
+    return ErrorAt(error.mark, file_name, error.msg);
   }
 }
 

@@ -36,11 +36,12 @@ struct YamlEntry {
 struct YamlLimits {
   int deepest = 16;
   size_t most_values = 100'000;
+  size_t most_places = size_t{32} << 20;  // bytes of all YamlValue::where
   int most_documents = 1'000;
 };
 
-// InvalidArgument: "config.yaml:3:5: …" for syntax, duplicate keys and anchors that go deeper
-// than a configuration has reason to.
+// One document. InvalidArgument: "config.yaml:3:5: …" for syntax, duplicate keys, a second document
+// and anchors that go deeper than a configuration has reason to.
 absl::StatusOr<YamlValue> ParseYaml(const std::string& text, const std::string& file_name);
 
 // The same for a text of any number of documents, with "---" between them. JSON is one of them.

@@ -8,6 +8,7 @@
 #include "agent/exit_code.h"
 #include "agent/log.h"
 #include "agent/work/driver_reader.h"
+#include "agent/work/young_kubelet.h"
 #include "sysfs/clock.h"
 #include "sysfs/status.h"
 
@@ -16,13 +17,9 @@ namespace {
 
 constexpr absl::Duration kShutdown = absl::Seconds(1);
 // For what the cluster is still to be told: both together within two seconds.
-constexpr absl::Duration kLastWords = absl::Milliseconds(500);
+constexpr absl::Duration kLastWords = absl::Seconds(1);
 // How often an agent that waits looks whether the one before it has gone.
 constexpr absl::Duration kLockPoll = absl::Milliseconds(200);
-// How long a kubelet that has just started may not know all of its pods.
-constexpr absl::Duration kKubeletYouth = absl::Seconds(30);
-// How soon what could not be written is tried again.
-constexpr absl::Duration kKeepAgain = absl::Seconds(10);
 
 // Where the kubelet's plugin watcher is to find us; "" where we call instead.
 std::string RegistryDir(const Settings& settings) {
@@ -79,6 +76,7 @@ absl::Status Agent::Open() {
   dra_.Open(ledger_.get(), [this] { loop_.Wake(); });
   outlets_.Open(session_.settings());
   OpenCluster();
+  SetGrace();
   loop_.Watch(jobs_.fd(), [] {});  // Turn() polls the jobs
   loop_.Watch(plugins_->watch_fd(), [this] { plugins_->OnWatch(); });
   loop_.Watch(config_watch_.fd(), [this] { config_watch_.Drain(MonotonicNow()); });
@@ -113,6 +111,7 @@ int Agent::Run() {
     return kExitFailed;
   }
   Say(AgentStarted(session_));
+  for (const std::string& sentence : TellMisspeltVariables()) Say(Note(sentence));
   const std::vector<Lack> lacks = FindLacks(ReadPrivileges(session_.tree()));
   if (!lacks.empty()) Say(PrivilegesMissing(lacks));
   Tell();
@@ -126,8 +125,10 @@ void Agent::End() {
   const bool released = session_.settings().on_exit == OnExit::kRelease && exit_code_ == kExitDone;
   dra_.Shutdown(kShutdown);
   plugins_->Shutdown(kShutdown);
+  keep_again_ = absl::InfinitePast();
+  KeepAnswers(MonotonicNow());  // of the last calls
   cluster_.End(session_.settings(), released, kLastWords);
-  session_.Remember(ledger_->Grants(), PartsOf(ledger_->answers()));
+  session_.Remember(MakeWish(MonotonicNow()));
   if (session_.settings().on_exit != OnExit::kRelease) return;
   FinishJobs();
   if (exit_code_ != kExitDone) return;
@@ -186,58 +187,6 @@ void Agent::SayNotes() {
   for (const std::string& note : outlets_.TakeNotes()) Say(Note(note));
 }
 
-// All that can be looked at when it is time for that. The first picture waits for no walk over the
-// processes: the kubelet waits for it.
-Wish Agent::MakeWish(absl::Time now) const {
-  Wish wish{.underway = jobs_.Underway(),
-            .grants = ledger_->Grants(),
-            .given = PartsOf(ledger_->answers()),
-            .tenants = Wish::Tenants::kLast,
-            .kubelet_young = now < kubelet_grown_ || (kubelet_met_ && !plugins_->kubelet_up())};
-  if (tenants_.due() <= now) {
-    wish.tenants = tenants_.WantsProcesses(now) ? Wish::Tenants::kAll : Wish::Tenants::kPods;
-  }
-  return wish;
-}
-
-// Only once the offers that follow from the picture are out: between, Allocate needs the grants.
-void Agent::SettleGrants(const Wish& wish, const Picture& picture) {
-  const std::vector<Grant>& open = picture.custody.tenancy->grants;
-  std::vector<Grant> settled;
-  std::ranges::copy_if(wish.grants, std::back_inserter(settled), [&open](const Grant& grant) {
-    return std::ranges::count(open, grant) == 0;
-  });
-  ledger_->Drop(settled);
-}
-
-void Agent::LookedAtTenants(const Wish& wish, const Picture& picture, absl::Time now) {
-  TenantWatch::Open open = WhatIsOpen(picture, offers_);
-  if (wish.kubelet_young && open == TenantWatch::Open::kNothing) open = TenantWatch::Open::kPods;
-  if (mode_.waits()) open = TenantWatch::Open::kProcesses;
-  tenants_.Looked(now, wish.tenants == Wish::Tenants::kAll, open, session_.settings().resync);
-  CompareWithKubelet(picture, now);
-  cluster_.SawPods(picture.custody.tenancy->claims, session_.settings().device_plugin_dir);
-}
-
-// A stream that is open does not say that the kubelet still takes our word for it.
-void Agent::CompareWithKubelet(const Picture& picture, absl::Time now) {
-  const Tenancy& tenancy = *picture.custody.tenancy;
-  if (!tenancy.silent.empty() || !tenancy.claims.allocatable) return;
-  if (!plugins_->Compare(*tenancy.claims.allocatable, now)) tenants_.Ask(now);
-}
-
-void Agent::KeepAnswers(absl::Time now) {
-  const uint64_t version = ledger_->version();
-  if (version == answers_kept_ || now < keep_again_) return;
-  const absl::Status status = answers_file_.Write(ledger_->answers());
-  if (status.ok()) {
-    answers_kept_ = version;
-    return;
-  }
-  keep_again_ = now + kKeepAgain;
-  Say(Note(Message(status) + ": " + kStateRemedy));
-}
-
 void Agent::Reconcile(absl::Time now) {
   const Wish wish = MakeWish(now);
   const std::string trigger = pictures_.asked() ? trigger_ : "resync";
@@ -261,13 +210,6 @@ void Agent::Reconcile(absl::Time now) {
     Say(ReadFailed(error));
     last_read_error_ = error;
   }
-}
-
-// The siblings of what was given are to be withheld at once; who has got it is asked a little
-// later.
-void Agent::OnAllocated(const std::vector<std::string>& ids, absl::Time now) {
-  tenants_.Ask(now);
-  if (HaveSiblings(offers_, ids)) Ask("allocate");
 }
 
 void Agent::StepPlugins(absl::Time now) {

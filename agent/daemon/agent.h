@@ -88,6 +88,7 @@ class Agent {
   void StartJobs(absl::Time now);
   bool StartJob(const Job& job, absl::Time now);
   void OnJobEvent(const JobEvent& event, absl::Time now);
+  void SetGrace();
   void FinishJobs();
   void StepPlugins(absl::Time now);
   void StepDra(absl::Time now);
@@ -135,6 +136,7 @@ class Agent {
   std::vector<Offer> offers_;
   absl::Time look_again_ = absl::InfiniteFuture();
   absl::Duration look_wait_ = kFirstLook;
+  std::map<int, StuckWrite> stuck_before_;  // by group: of agents before this one
   std::string last_read_error_;
   bool looked_ = false;  // there was a picture
   bool terminated_ = false;

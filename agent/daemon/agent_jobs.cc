@@ -6,7 +6,9 @@
 #include "absl/strings/str_format.h"
 #include "agent/daemon/agent.h"
 #include "agent/daemon/report.h"
+#include "agent/exit_code.h"
 #include "agent/work/holders_now.h"
+#include "agent/work/one_shot.h"
 #include "agent/work/work.h"
 #include "sysfs/clock.h"
 #include "sysfs/status.h"
@@ -15,8 +17,17 @@ namespace vfio_agent {
 namespace {
 
 constexpr absl::Duration kOtherAtWork = absl::Seconds(1);
+// From a signal to the end: two seconds with what is on the way. Less than what a pod has.
+constexpr absl::Duration kGrace = absl::Milliseconds(1900);
+constexpr absl::Duration kGraceToRelease = absl::Seconds(20);
 
 }  // namespace
+
+// Where the end is to release, it waits for the loop, which may be in the middle of a picture.
+void Agent::SetGrace() {
+  const bool releases = session_.settings().on_exit == OnExit::kRelease;
+  Signals::SetGrace(releases ? kGraceToRelease : kGrace, releases ? kExitFailed : kExitDone);
+}
 
 // What is half-way can only be released once it has arrived.
 void Agent::FinishJobs() {
@@ -34,7 +45,8 @@ absl::Time Agent::NextRetry() const {
   absl::Time next = absl::InfiniteFuture();
   if (jobs_.active() >= static_cast<size_t>(session_.settings().parallel)) return next;
   for (const Job& job : work_) {
-    if (!jobs_.Has(job.group)) next = std::min(next, retries_.NextTry(job.group));
+    if (jobs_.Has(job.group) || WaitsForCard(job, jobs_, session_.tree())) continue;
+    next = std::min(next, retries_.NextTry(job.group));
   }
   return next;
 }
@@ -45,6 +57,7 @@ void Agent::StartJobs(absl::Time now) {
   std::erase_if(work_, [&](const Job& job) {
     if (jobs_.active() >= static_cast<size_t>(session_.settings().parallel)) return false;
     if (jobs_.Has(job.group) || retries_.NextTry(job.group) > now) return false;
+    if (WaitsForCard(job, jobs_, session_.tree())) return false;
     return StartJob(job, now);
   });
 }

@@ -23,6 +23,8 @@ void Agent::Tell() {
   for (const auto& [what, count] : dra_.Requests()) api.requests[what] += count;
   book_.ApiStands(std::move(api));
   for (const Event& event : lines_.Due(MonotonicNow())) Log(event);
+  Underway underway = jobs_.Underway();
+  underway.stuck.insert(stuck_before_.begin(), stuck_before_.end());
   std::vector<PluginStatus> plugins = plugins_->Status();
   const std::vector<PluginStatus> dra = dra_.Status();
   plugins.insert(plugins.end(), dra.begin(), dra.end());
@@ -30,7 +32,7 @@ void Agent::Tell() {
                 .all_registered = plugins_->AllRegistered() &&
                                   std::ranges::count(dra, false, &PluginStatus::registered) == 0,
                 .plugins = std::move(plugins),
-                .underway = jobs_.Underway(),
+                .underway = std::move(underway),
                 .limit = LoopLimit(session_.settings().resync)},
                MonotonicNow());
   TellCluster();
@@ -48,6 +50,7 @@ void Agent::Publish(const Picture& picture, const std::vector<std::string>& note
   dra_.HoldBack(offers);
   for (const Event& event : Transitions::CompareOffers(offers_, offers)) Say(event);
   offers_ = std::move(offers);
+  if (!looked_) ledger_->Learn(tenancy.claims, offers_);
   WriteCdi(offers_);
   plugins_->Set(offers_);
   for (const Event& event : dra_.Publish(session_, picture, offers_, MonotonicNow())) Say(event);
@@ -58,6 +61,8 @@ void Agent::Publish(const Picture& picture, const std::vector<std::string>& note
   labels_ = labels.text;
   TellNfd(settings.nfd_dir, labels);
   retries_.See(picture.plan, work_, picture.custody.underway.at_work);
+  stuck_before_ = picture.custody.underway.stuck;
+  std::erase_if(stuck_before_, [this](const auto& entry) { return jobs_.Has(entry.first); });
   book_.Pictured(picture, all);
   LookAgain(picture);
   // A picture is made of many small pieces: give them back.
@@ -103,7 +108,7 @@ void Agent::LookAgain(const Picture& picture) {
 void Agent::SetAside(const Picture& picture) {
   const Journal journal = session_.OpenJournal();
   for (const Journal::Unreadable& file : picture.unreadable) {
-    Say(JournalSetAside(file, journal.SetAside(file)));
+    if (file.broken) Say(JournalSetAside(file, journal.SetAside(file)));
   }
 }
 

@@ -32,7 +32,7 @@ void Agent::ConfigLost(const std::string& why) {
         absl::StrFormat("%s: nothing is in it, which would mean the built-in configuration", file));
   }
   config_watch_.Tried();
-  book_.ConfigRead(false);
+  book_.ConfigRead(Message(status));
   Say(ConfigRejected(status, why));
 }
 
@@ -42,7 +42,7 @@ void Agent::Reload(bool asked) {
   config_watch_.Tried();
   absl::StatusOr<Session::Candidate> next = session_.ReadAnew();
   if (!next.ok()) {
-    book_.ConfigRead(false);
+    book_.ConfigRead(Message(next.status()));
     return Say(ConfigRejected(next.status(), why));
   }
   const std::optional<size_t> changes = Foretell(*next);
@@ -52,10 +52,11 @@ void Agent::Reload(bool asked) {
   if (node_labels_) mode_.SetLabels(*node_labels_, MonotonicNow());
   const Settings& settings = session_.settings();
   SetUpLog(settings.log_level, settings.log_format);
-  book_.ConfigRead(true);
+  book_.ConfigRead("");
   Say(ConfigReloaded(session_.config().file_name, why, changes));
   NoteNoLabel();
   jobs_.SetLimits(LimitsOf(settings));
+  SetGrace();
   if (asked) session_.ForgiveErrors();
   retries_.Reset();
   Ask("reload");

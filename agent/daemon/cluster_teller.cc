@@ -23,7 +23,6 @@ namespace {
 // people have alerts.
 constexpr absl::Duration kDoubt = absl::Seconds(10);
 // Of the largest nodes some hundred kilobytes.
-constexpr size_t kLargestCheckpoint = size_t{8} << 20;
 
 ClusterTeller::Clocks Now() { return {.steady = MonotonicNow(), .wall = absl::Now()}; }
 

@@ -49,13 +49,13 @@ absl::Status DaemonLock::TryTake() {
     holder_ = ReadPid(fd.get());
     return absl::UnavailableError(absl::StrFormat("%s is taken by process %d", path, holder_));
   }
+  lock_ = std::move(fd);
   // Only for people and for the one that waits: the lock itself is the kernel's.
   const std::string pid = absl::StrFormat("%d\n", ::getpid());
-  if (::ftruncate(fd.get(), 0) != 0 ||
-      ::pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+  if (::ftruncate(lock_.get(), 0) != 0 ||
+      ::pwrite(lock_.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
     return ErrnoStatus(absl::StrFormat("write %s", path));
   }
-  lock_ = std::move(fd);
   return absl::OkStatus();
 }
 

@@ -17,7 +17,8 @@ class DaemonLock {
 
   // Takes <state_dir>/agent.lock and writes this process's number into it. Unavailable while
   // another one has it; holder() is then that one's number. Held until this object goes or the
-  // process ends, however it ends: the kernel drops it.
+  // process ends, however it ends: the kernel drops it. Held also where just the number could not
+  // be written (a full disk), which is an error all the same.
   absl::Status TryTake();
 
   // 0 where it cannot be read.

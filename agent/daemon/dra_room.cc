@@ -81,7 +81,8 @@ ClaimSource* DraRoom::OpenApi(const Session& session) {
   // As for what the cluster is told besides (ClusterTeller::Start).
   const bool meant = settings.api_server != kNoServer &&
                      (!settings.api_server.empty() || session.tree().is_host());
-  absl::StatusOr<std::unique_ptr<DraApi>> api = absl::UnavailableError("api.server names none");
+  absl::StatusOr<std::unique_ptr<DraApi>> api = absl::UnavailableError(
+      "no API server is configured: set api.server to its https://HOST:PORT");
   if (meant) {
     api = DraApi::Start({.cluster = {.node_name = NodeNameOf(settings).value_or(""),
                                      .server = settings.api_server,

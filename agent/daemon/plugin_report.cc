@@ -1,4 +1,7 @@
 // The log lines of what happens between us and the kubelet.
+#include <algorithm>
+#include <array>
+
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/daemon/report.h"
@@ -54,6 +57,24 @@ Level LevelOf(PluginEvent::Kind kind) {
   }
 }
 
+constexpr char kDirectoryRemedy[] =
+    "see that the kubelet's directory is there and that the agent may write to it; another one is "
+    "named by --device-plugin-dir, with --registration registry by --kubelet-root-dir";
+
+// Where no socket could be made for the kubelet to call: the directory is what to mend.
+bool IsAboutDirectory(const PluginEvent& seen) {
+  constexpr std::array<std::string_view, 4> kErrors = {
+      "No such file or directory", "Not a directory", "Permission denied", "Read-only file system"};
+  return seen.kind == PluginEvent::Kind::kRegisterFailed && seen.text.starts_with("listen on ") &&
+         std::ranges::any_of(kErrors, [&](std::string_view e) { return seen.text.ends_with(e); });
+}
+
+std::string RemedyOf(const PluginEvent& seen) {
+  if (!seen.remedy.empty()) return seen.remedy;
+  if (IsAboutDirectory(seen)) return kDirectoryRemedy;
+  return RemedyIn(seen.text, seen.ids.empty() ? "" : seen.ids.front());
+}
+
 }  // namespace
 
 Event PluginSeen(const PluginEvent& seen) {
@@ -65,8 +86,7 @@ Event PluginSeen(const PluginEvent& seen) {
   if (!seen.text.empty()) {
     event.With(event.level == Level::kInfo ? "text" : "err", seen.text);
   }
-  const std::string address = seen.ids.empty() ? "" : seen.ids.front();
-  event.With("remedy", seen.remedy.empty() ? RemedyIn(seen.text, address) : seen.remedy);
+  event.With("remedy", RemedyOf(seen));
   if (seen.took > absl::ZeroDuration()) {
     event.With("took_us", absl::StrFormat("%d", absl::ToInt64Microseconds(seen.took)));
   }

@@ -6,6 +6,8 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <cstdint>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -15,8 +17,8 @@
 namespace vfio_agent {
 namespace {
 
-constexpr absl::Duration kGrace = absl::Milliseconds(1900);
-
+std::atomic<int64_t> grace_ms = 1900;
+std::atomic<int> exit_code = 0;
 std::atomic<bool> deadline_lifted = false;
 
 sigset_t Taken() {
@@ -24,6 +26,14 @@ sigset_t Taken() {
   ::sigemptyset(&set);
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, number);
   return set;
+}
+
+// The log is the loop's, which does not come to it.
+void Complain() {
+  constexpr std::string_view kWhy =
+      "vfio-agent: the kernel kept the loop, so nothing was released at the end: "
+      "release it by hand with `vfio-agent release`\n";
+  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, kWhy.data(), kWhy.size());
 }
 
 void WaitForSignals(const Fd& pipe) {
@@ -35,9 +45,11 @@ void WaitForSignals(const Fd& pipe) {
     // A full pipe means that the loop has enough to wake up for.
     [[maybe_unused]] const ssize_t n = ::write(pipe.get(), &byte, 1);
     if (number == SIGHUP) continue;
-    absl::SleepFor(kGrace);
+    absl::SleepFor(absl::Milliseconds(grace_ms.load()));
     // The loop waits for the kernel. Devices stay bound either way.
-    if (!deadline_lifted) ::_exit(0);
+    if (deadline_lifted) continue;
+    if (exit_code != 0) Complain();
+    ::_exit(exit_code);
   }
 }
 
@@ -65,6 +77,11 @@ Signals::Seen Signals::Take() {
     seen.reload = seen.reload || byte == SIGHUP;
   }
   return seen;
+}
+
+void Signals::SetGrace(absl::Duration grace, int code) {
+  grace_ms = absl::ToInt64Milliseconds(grace);
+  exit_code = code;
 }
 
 void Signals::LiftDeadline() { deadline_lifted = true; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "sysfs/fd.h"
 
 namespace vfio_agent {
@@ -22,6 +23,9 @@ class Signals {
   };
   Seen Take();
 
+  // How long the end may take from the signal on, and with what code the process is ended then. Two
+  // seconds and 0, unless told otherwise. Any thread.
+  static void SetGrace(absl::Duration grace, int code);
   // From now on the end takes the time that it takes.
   static void LiftDeadline();
 

@@ -39,6 +39,12 @@ Findings Daemon(const DoctorFacts& facts) {
   if (!status->ready) {
     return {Warn(who + ", not ready", "vfio-agent status tells what it waits for")};
   }
+  if (!status->config_rejected.empty()) {
+    return {Warn(absl::StrFormat("%s, ready; its configuration was not taken, the one before is in "
+                                 "force: %s",
+                                 who, Printable(status->config_rejected, 256)),
+                 "mend the file (vfio-agent config check); the daemon takes it by itself")};
+  }
   return {Ok(who + ", ready")};
 }
 

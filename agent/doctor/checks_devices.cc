@@ -120,6 +120,23 @@ Finding JudgeUnhealthy(const Unit& unit) {
           .code = code};
 }
 
+// Of what the configuration asks for: what it excludes is told as a refusal, too.
+Finding TellOffered(const Plan& plan, std::vector<std::string> offered) {
+  const std::vector<std::string> to_make = TellVfsToMake(plan);
+  const bool none = to_make.empty() && std::ranges::all_of(plan.resources, [](const Resource& one) {
+                      return std::ranges::all_of(one.units, [](const Unit& unit) {
+                        return unit.state == UnitState::kRefused;
+                      });
+                    });
+  const bool asked = std::ranges::any_of(
+      plan.refusals, [](const Refusal& refusal) { return refusal.code != Code::kExcluded; });
+  offered.insert(offered.end(), to_make.begin(), to_make.end());
+  std::string read = absl::StrJoin(offered, "; ");
+  if (none) read = read.empty() ? "no device can be offered" : read + ": none can be offered";
+  if (!none || !asked) return Ok(std::move(read));
+  return Warn(std::move(read), "see what is refused below; vfio-agent explain ADDRESS says it all");
+}
+
 Findings Selection(const DoctorFacts& facts) {
   if (!facts.picture) return {Unknown(kUnread + facts.picture_error)};
   if (!facts.passthrough) {
@@ -144,9 +161,7 @@ Findings Selection(const DoctorFacts& facts) {
                  absl::StrFormat("vfio-agent list --all shows what there is; %s chooses",
                                  facts.vgpu ? "mdev[].parent" : "resources[].select"))};
   }
-  std::ranges::move(TellVfsToMake(facts.picture->plan), std::back_inserter(offered));
-  findings.insert(findings.begin(),
-                  Ok(offered.empty() ? "no device can be offered" : absl::StrJoin(offered, "; ")));
+  findings.insert(findings.begin(), TellOffered(facts.picture->plan, std::move(offered)));
   return findings;
 }
 

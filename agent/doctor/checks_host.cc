@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/doctor/checks.h"
+#include "agent/work/job.h"
 #include "sysfs/proc_text.h"
 #include "sysfs/status.h"
 
@@ -204,13 +205,11 @@ Findings StateDirectory(const DoctorFacts& facts) {
   constexpr uint64_t kLittleBytes = uint64_t{64} << 20;
   if (!facts.state_dir) return {Unknown("cannot be seen in a copy")};
   const StateDirFacts& dir = *facts.state_dir;
-  constexpr char kRemedy[] =
-      "make room, or set stateDir to another file system: without a journal "
-      "nothing is bound";
-  if (!dir.status.ok()) return {Fail(Message(dir.status), kRemedy)};
+  const std::string remedy = std::string(kStateRemedy) + ": without a journal nothing is bound";
+  if (!dir.status.ok()) return {Fail(Message(dir.status), remedy)};
   if (dir.read_only) {
-    return {Fail(dir.path + " is on a file system that is read-only", kRemedy,
-                 Code::kPermissionDenied)};
+    return {
+        Fail(dir.path + " is on a file system that is read-only", remedy, Code::kPermissionDenied)};
   }
   const std::string room =
       absl::StrFormat("%s has %s free", dir.path, SpellSize(dir.free_bytes >> 10));
@@ -218,9 +217,9 @@ Findings StateDirectory(const DoctorFacts& facts) {
     return {Fail(dir.free_files < kLeastFiles
                      ? absl::StrFormat("%s has room for %d more files", dir.path, dir.free_files)
                      : room,
-                 kRemedy)};
+                 remedy)};
   }
-  if (dir.free_bytes < kLittleBytes) return {Warn(room, kRemedy)};
+  if (dir.free_bytes < kLittleBytes) return {Warn(room, remedy)};
   return {Ok(room)};
 }
 

@@ -86,7 +86,9 @@ absl::Status CheckNoParameters(const json& configs, const ClaimRef& claim,
 
 absl::StatusOr<Allocation> ParseAllocation(std::string_view text, const ClaimRef& claim,
                                            const std::string& driver, const std::string& pool) {
-  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const absl::StatusOr<ApiJson> parsed = ParseApiJson(text);
+  if (!parsed.ok()) return Broken(claim);
+  const json& object = *parsed;
   const json& metadata = PartOf(object, "metadata");
   const std::string uid = TextOf(metadata, "uid");
   if (TextOf(object, "kind") != "ResourceClaim" || uid.empty()) return Broken(claim);

@@ -40,7 +40,8 @@ struct MemberNote {
 };
 
 // What the plan would be if the configuration selected this device, by its address; or a virtual
-// function's physical function, for the sake of its virtual functions.
+// function's physical function, for the sake of its virtual functions. kUnselected: an entry of
+// mdev[] or vgpu[] keeps it from resources[].
 struct IfSelected {
   PciAddress device;
   std::optional<PciAddress> physical;
@@ -117,5 +118,9 @@ std::string ExplainMerge(const NodeFacts& facts, const Merge& merge);
 // `ready`: nothing is to be said of its units.
 std::string VerdictWords(const GroupPlan& group, bool ready);
 std::string ControlBits(const PciDevice& device);
+// Why nothing is to be bound of a group that no entry gives away; empty for a physical function
+// that gives its virtual ones away.
+std::vector<Refusal> WhyUnselected(const NodeFacts& facts, const Policy& policy,
+                                   const GroupPlan& group);
 
 }  // namespace vfio_agent

@@ -122,6 +122,13 @@ std::string IfSelectedText(const Explanation& explanation) {
   const std::string select = absl::StrFormat("resources: [{select: [{address: \"%s\"}]%s}]",
                                              what_if.physical.value_or(what_if.device).ToString(),
                                              what_if.physical ? ", sriov: {}" : "");
+  if (what_if.verdict == Verdict::kUnselected) {
+    return absl::StrFormat(
+        "  if it were selected (%s)\n    it would not be given away: mdev[].parent or "
+        "vgpu[].parent "
+        "has its card, which\n    stays with its driver, whatever resources[] says\n",
+        select);
+  }
   if (what_if.verdict != Verdict::kRefused) {
     const std::string but =
         what_if.mode.empty()

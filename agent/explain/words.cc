@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/explain/explanation.h"
+#include "iommu/plan/planning.h"
 #include "iommu/vgpu/vgpu.h"
 
 namespace vfio_agent {
@@ -24,7 +25,50 @@ std::string VfVerdictWords(const GroupPlan& group) {
   return "";
 }
 
+// Its virtual functions are given away where it has some; none are made.
+std::vector<Refusal> WhyNoVfs(const NodeFacts& facts, const GroupPlan& group) {
+  for (const Member& member : group.members) {
+    const PciDevice* const device = FindDevice(facts, member.address);
+    if (device != nullptr && !device->virtfns.empty()) return {};
+  }
+  return {{.code = Code::kExcluded,
+           .group = group.group,
+           .text = "it has no virtual functions, and the configuration makes none",
+           .remedy = "set resources[].sriov.vfs"}};
+}
+
+// The entry that has the member, or its physical function, stay with its driver.
+std::string KeeperOf(const NodeFacts& facts, const Policy& policy, const PciDevice& device) {
+  const std::string entry = ParentEntry(policy, device);
+  const PciDevice* const physical = device.physfn ? FindDevice(facts, *device.physfn) : nullptr;
+  return entry.empty() && physical != nullptr ? ParentEntry(policy, *physical) : entry;
+}
+
 }  // namespace
+
+std::vector<Refusal> WhyUnselected(const NodeFacts& facts, const Policy& policy,
+                                   const GroupPlan& group) {
+  if (IsPhysical(group)) return WhyNoVfs(facts, group);
+  for (const Member& member : group.members) {
+    const PciDevice* const device = FindDevice(facts, member.address);
+    const std::string entry = device == nullptr ? "" : KeeperOf(facts, policy, *device);
+    if (entry.empty()) continue;
+    return {
+        {.code = Code::kExcluded,
+         .group = group.group,
+         .address = member.address,
+         .text = absl::StrFormat("%s has the card of %s, which stays with its driver, and "
+                                 "nothing is to be done for it",
+                                 entry, Spell(*device)),
+         .remedy = absl::StrFormat("see `vfio-agent plan`; to give it away whole, narrow %s and "
+                                   "add it to resources[].select",
+                                   entry)}};
+  }
+  return {{.code = Code::kExcluded,
+           .group = group.group,
+           .text = "no member is selected by the configuration",
+           .remedy = "add it to resources[].select"}};
+}
 
 std::string PortWords(const PciDevice& device) {
   const Fact<PcieType>& type = device.config.pcie_type;

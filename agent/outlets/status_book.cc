@@ -89,8 +89,9 @@ void StatusBook::ClaimSaw(const ClaimEvent& event) {
   counts_.AddTime(prepare ? kPrepareDuration : kUnprepareDuration, event.took);
 }
 
-void StatusBook::ConfigRead(bool accepted) {
-  counts_.Add(kConfigReloads, {{"result", accepted ? "ok" : "rejected"}});
+void StatusBook::ConfigRead(std::string rejected) {
+  counts_.Add(kConfigReloads, {{"result", rejected.empty() ? "ok" : "rejected"}});
+  next_.config_rejected = std::move(rejected);
 }
 
 void StatusBook::ModeIs(ModeStatus mode) {

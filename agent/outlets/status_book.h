@@ -30,7 +30,8 @@ class StatusBook {
   void JobEnded(const JobEvent& event);
   void PluginSaw(const PluginEvent& event);
   void ClaimSaw(const ClaimEvent& event);
-  void ConfigRead(bool accepted);
+  // `rejected`: why not; empty where it was taken.
+  void ConfigRead(std::string rejected);
   // Puts in since when.
   void ModeIs(ModeStatus mode);
   void ApiStands(ApiStatus api) { next_.api = std::move(api); }

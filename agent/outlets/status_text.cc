@@ -163,6 +163,9 @@ std::string Summary(const AgentStatus& status, absl::Time now) {
       status.kubelet ? "up" : "nobody answers on its socket", status.node->iommu,
       groups.empty() ? "none" : absl::StrJoin(groups, ", "));
   text += ModeText(status.mode);
+  if (!status.config_rejected.empty()) {
+    text += "configuration not taken, the one before is in force: " + status.config_rejected + "\n";
+  }
   const PictureStatus& picture = status.picture;
   if (picture.at == absl::UnixEpoch()) {
     text += "the node has not been read yet\n";
@@ -252,6 +255,7 @@ Json StatusToJson(const AgentStatus& status) {
           {"pid", status.pid},
           {"started", Time(status.started)},
           {"ready", status.ready},
+          {"config_rejected", OrNull(status.config_rejected)},
           {"mode", ModeToJson(status.mode)},
           {"kubelet", {{"present", status.kubelet}}},
           {"iommu", status.node->iommu},

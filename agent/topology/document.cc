@@ -29,6 +29,7 @@ Json DeviceOf(const TopologyDevice& device) {
                {"resource", TextOrNull(device.resource)},
                {"nvlink_module", device.module}};
   if (device.unsafe) json["unsafe"] = true;
+  if (device.host) json["host"] = true;
   return json;
 }
 

@@ -44,6 +44,7 @@ Drawn DrawDevice(const TopologyDevice& device) {
   // First: a long name is cut at its end.
   if (device.group) drawn.detail = absl::StrFormat("group %d, %s", *device.group, drawn.detail);
   if (device.unsafe) drawn.detail = "UNSAFE, " + drawn.detail;
+  if (device.host) drawn.detail = "host, " + drawn.detail;
   return drawn;
 }
 

@@ -81,11 +81,16 @@ std::string Legend(const Topology& topology, size_t width) {
   return text + "\n";
 }
 
+std::string VerdictOf(const TopologyDevice& device) {
+  if (device.host && device.verdict != Verdict::kRefused) return "host";
+  return VerdictCell(device.verdict, device.unsafe);
+}
+
 std::string DevicesText(const Topology& topology, size_t width) {
   Rows rows = {{"NAME", "ADDRESS", "ID", "NUMA", "GROUP", "VERDICT", "DRIVER", "DEVICE"}};
   for (const TopologyDevice& device : topology.devices) {
     rows.push_back({device.name, device.address.ToString(), device.id, Numa(device.numa_node),
-                    Numa(device.group), VerdictCell(device.verdict, device.unsafe),
+                    Numa(device.group), VerdictOf(device),
                     device.driver.empty() ? "-" : device.driver, device.model});
   }
   return FormatTable(std::move(rows), {.width = width, .spare = {"ID", "DRIVER", "NUMA"}}) + "\n";

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "agent/commands/commands.h"
 #include "agent/kubevirt/kubevirt.h"
+#include "iommu/mdev/mdev.h"
 #include "iommu/plan/unsafe.h"
 #include "iommu/policy/selector.h"
 #include "sysfs/status.h"
@@ -87,7 +88,9 @@ absl::StatusOr<std::vector<const PciDevice*>> Choose(const NodeFacts& facts, con
     if (selectors.empty() && IsOfInterest(places, device)) chosen.push_back(&device);
   }
   for (const std::string& text : selectors) {
-    ASSIGN_OR_RETURN(const Target target, ParseTarget(text, facts.devices));
+    const MdevInstance* const mdev = MdevMeant(facts, text);
+    ASSIGN_OR_RETURN(const Target target,
+                     ParseTarget(mdev == nullptr ? text : mdev->parent->ToString(), facts.devices));
     bool any = false;
     for (const PciDevice& device : facts.devices) {
       if (!Means(target, places, device)) continue;
@@ -116,14 +119,17 @@ TopologyDevice Describe(const Picture& picture, const Places& places, const PciD
       .group = device.group,
       .module = IsNvlinkModule(device),
   };
-  // What makes virtual functions or mediated devices stays with the host itself.
-  const auto place = places.find(device.address);
-  if (place != places.end() && place->second.role != Role::kPhysical &&
-      !place->second.group->makes_mdevs) {
-    described.verdict = place->second.group->verdict;
-    described.unsafe = IsUnsafe(*place->second.group);
-    if (place->second.role != Role::kForeign) described.resource = place->second.group->resource;
+  const auto found = places.find(device.address);
+  if (found == places.end()) return described;
+  const auto& [group, role] = found->second;
+  if (role == Role::kPhysical || group->makes_mdevs) {
+    described.host = role == Role::kPhysical || role == Role::kPrimary;
+    if (described.host && group->verdict == Verdict::kRefused) described.verdict = group->verdict;
+    return described;
   }
+  described.verdict = group->verdict;
+  described.unsafe = IsUnsafe(*group);
+  if (role != Role::kForeign) described.resource = group->resource;
   return described;
 }
 

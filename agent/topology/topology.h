@@ -29,6 +29,9 @@ struct TopologyDevice {
   bool unsafe = false;   // given away although nothing isolates it
   std::string resource;  // empty: nobody selected it
   bool module = false;   // sits on an NVLink board
+  // Stays with the host: its virtual functions or mediated devices go to guests. Then `resource` is
+  // empty, and `verdict` kUnselected or kRefused.
+  bool host = false;
 };
 
 // A GPU and a NIC below one PCIe switch: traffic between them need not pass the processor.

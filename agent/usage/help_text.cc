@@ -4,7 +4,9 @@
 #include <array>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "sysfs/proc_text.h"
 
 namespace vfio_agent {
 namespace {
@@ -99,6 +101,19 @@ constexpr std::array<ExampleRow, 5> kOverview = {{
     {"vfio-agent help bind", "more about one command"},
 }};
 
+// Commands that get words which they do not take, and what does. $0: the word.
+struct InsteadRow {
+  std::string_view command;
+  std::string_view text;
+};
+constexpr std::array<InsteadRow, 4> kInstead = {{
+    {"config check", "; did you mean --config $0?"},
+    {"config show", "; did you mean --config $0?"},
+    {"plan",
+     ": it shows all groups; `vfio-agent explain $0` tells of one, `vfio-agent bind $0` binds it"},
+    {"list", "; `vfio-agent explain $0` tells of one device or group"},
+}};
+
 template <typename Rows>
 std::vector<Term> ExampleTerms(const Rows& rows) {
   std::vector<Term> terms;
@@ -142,6 +157,12 @@ std::string WithHelp(std::string_view fault, const Command* command) {
   return absl::StrFormat("%s%s see `vfio-agent help%s%s`", std::string(fault),
                          fault.ends_with('?') ? "" : ";", command == nullptr ? "" : " ",
                          command == nullptr ? "" : std::string(command->name));
+}
+
+std::string TellInstead(const Command& command, std::string_view word) {
+  const auto row = std::ranges::find(kInstead, command.name, &InsteadRow::command);
+  if (row == kInstead.end()) return "";
+  return absl::StrReplaceAll(std::string(row->text), {{"$0", Printable(word)}});
 }
 
 std::string ProgramHelp(size_t width) {

@@ -21,6 +21,10 @@ std::vector<std::string> Wrap(std::string_view text, size_t width);
 // help of the program.
 std::string WithHelp(std::string_view fault, const Command* command);
 
+// What takes a word that `command` does not: "; did you mean --config new.yaml?". "" where nothing
+// does.
+std::string TellInstead(const Command& command, std::string_view word);
+
 std::string ProgramHelp(size_t width);
 std::string CommandHelp(const Command& command, size_t width);
 

@@ -128,7 +128,6 @@ std::string ExitSection() {
   std::string text = Section("EXIT STATUS");
   for (const char digit : std::string_view("01234")) {
     std::string meaning(ExitCodeHelp(digit));
-    if (digit == '3') meaning += " (plan, explain: only with --exit-code)";
     if (digit == '4') meaning += " (plan --exit-code)";
     text += Tagged(std::string(1, digit), meaning + ".");
   }

@@ -4,7 +4,9 @@
 #include <optional>
 #include <set>
 
+#include "absl/time/clock.h"
 #include "agent/dra/claim_store.h"
+#include "agent/work/young_kubelet.h"
 #include "deviceplugin/kubelet/pod_resources.h"
 #include "iommu/plan/planning.h"
 #include "iommu/vgpu/vgpu.h"
@@ -45,11 +47,6 @@ std::vector<PodClaim> Without(const std::vector<PodClaim>& before,
   return gone;
 }
 
-void AddClaims(const Tree& tree, const Settings& settings, PodClaims& claims) {
-  const auto boot_id = tree.ReadText(kBootId);
-  AddResourceClaims(settings.state_dir, boot_id.ok() ? *boot_id : "", claims);
-}
-
 std::vector<int> GivenGroups(const NodeFacts& facts) {
   std::set<int> groups;
   for (const PciDevice& device : facts.devices) {
@@ -64,10 +61,7 @@ std::vector<int> GivenGroups(const NodeFacts& facts) {
 
 }  // namespace
 
-// A tree that is not this machine's has nothing to do with this machine's kubelet, unless one was
-// named.
-PodClaims Inquirer::AskKubelet(const Tree& tree, const Settings& settings) {
-  if (!tree.is_host() && settings.device_plugin_dir == kDefaultDevicePluginDir) return {};
+PodClaims Inquirer::AskKubelet(const Settings& settings) {
   if (MonotonicNow() < ask_again_) return last_unknown_;
   PodClaims claims = ReadPodClaims(
       {.device_plugin_dir = settings.device_plugin_dir, .root_dir = settings.kubelet_root_dir},
@@ -76,6 +70,19 @@ PodClaims Inquirer::AskKubelet(const Tree& tree, const Settings& settings) {
     last_unknown_ = claims;
     ask_again_ = MonotonicNow() + kKubeletPause;
   }
+  AddUnlisted(settings, absl::Now(), claims);
+  return claims;
+}
+
+// A tree that is not this machine's has nothing to do with this machine's kubelet, unless one was
+// named.
+PodClaims Inquirer::ReadClaims(const Tree& tree, const Settings& settings) {
+  PodClaims claims;
+  if (tree.is_host() || settings.device_plugin_dir != kDefaultDevicePluginDir) {
+    claims = AskKubelet(settings);
+  }
+  const auto boot_id = tree.ReadText(kBootId);
+  AddResourceClaims(settings.state_dir, boot_id.ok() ? *boot_id : "", claims);
   return claims;
 }
 
@@ -93,8 +100,7 @@ Tenancy Inquirer::LookAtTenants(const Tree& tree, const NodeFacts& facts, const 
                                 const std::optional<Tenancy>& before, const Settings& settings) {
   Tenancy now = before.value_or(Tenancy{});
   if (look.processes) ReadOpen(tree, facts, now);
-  PodClaims claims = AskKubelet(tree, settings);
-  AddClaims(tree, settings, claims);
+  PodClaims claims = ReadClaims(tree, settings);
   now.silent = claims.why_unknown;
   if (!before || !before->claims.known) {
     now.claims = std::move(claims);
@@ -120,10 +126,7 @@ Inquiry Inquirer::Ask(const Tree& tree, const NodeFacts& facts, const Question& 
   std::vector<int> given;
   std::ranges::copy_if(question.groups, std::back_inserter(given),
                        [&](int group) { return CanBeHeld(custody, facts, group); });
-  if (!given.empty()) {
-    inquiry.claims = AskKubelet(tree, settings);
-    AddClaims(tree, settings, inquiry.claims);
-  }
+  if (!given.empty()) inquiry.claims = ReadClaims(tree, settings);
   // Opening a group, if only for a moment, could keep a guest from it: only where it must be.
   if (!inquiry.use.processes_known) AddUnseenHolders(tree, given, inquiry.use);
   answered_ = uses_.answered() && inquiry.claims.known &&

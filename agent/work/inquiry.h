@@ -35,7 +35,8 @@ class Inquirer {
 
  private:
   void ReadOpen(const Tree& tree, const NodeFacts& facts, Tenancy& tenancy);
-  PodClaims AskKubelet(const Tree& tree, const Settings& settings);
+  PodClaims AskKubelet(const Settings& settings);
+  PodClaims ReadClaims(const Tree& tree, const Settings& settings);
 
   bool answered_ = true;
   UseReader uses_;

@@ -10,7 +10,9 @@
 namespace vfio_agent {
 
 // What to do where the agent cannot write below its state directory.
-inline constexpr char kStateRemedy[] = "make room in stateDir, and let the agent write there";
+inline constexpr char kStateRemedy[] =
+    "make the state directory (stateDir) a directory with room that the agent may write to, or "
+    "choose another with --state-dir";
 
 enum class JobKind { kBind, kRelease };
 

@@ -169,6 +169,14 @@ size_t Jobs::active() const {
       running_, [](const auto& entry) { return entry.second->phase == Running::Phase::kAtWork; }));
 }
 
+std::vector<const Job*> Jobs::AtWork() const {
+  std::vector<const Job*> jobs;
+  for (const auto& entry : running_) {
+    if (entry.second->phase == Running::Phase::kAtWork) jobs.push_back(&entry.second->job);
+  }
+  return jobs;
+}
+
 Underway Jobs::Underway() const {
   vfio_agent::Underway underway;
   for (const auto& [group, running] : running_) {

@@ -30,7 +30,9 @@ struct JobEvent {
   // The child was ended after its deadline, so that nobody knows how far it came: look.
   bool cut_off = false;
   bool undone = false;  // a failed bind: what it had moved is back where it came from
-  std::string remedy;   // instead of the code's own; mostly empty
+  // Not begun: its card has got full of vGPUs since the plan was made. No failure.
+  bool no_room = false;
+  std::string remedy;  // instead of the code's own; mostly empty
   // kTimedOut, kStuck: the kernel functions that the child waits in, innermost first, as far as
   // they can be seen.
   std::vector<std::string> stack;
@@ -65,6 +67,7 @@ class Jobs {
   bool Has(int group) const { return running_.contains(group); }
   // Children that are at work and in time.
   size_t active() const;
+  std::vector<const Job*> AtWork() const;  // valid until the next Poll()
   // The groups of those, and the writes of the others.
   vfio_agent::Underway Underway() const;
 

@@ -1,6 +1,7 @@
 #include "agent/work/journal.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <memory>
@@ -43,7 +44,9 @@ absl::StatusOr<Records> Journal::Read(std::vector<Unreadable>& unreadable) const
     absl::StatusOr<Record> record = ReadRecord(path, name);
     if (absl::IsNotFound(record.status())) continue;  // a device that was just given back
     if (!record.ok()) {
-      unreadable.push_back({path + "/" + name, Message(record.status())});
+      const bool broken =
+          absl::IsDataLoss(record.status()) || absl::IsUnimplemented(record.status());
+      unreadable.push_back({path + "/" + name, Message(record.status()), broken});
       continue;
     }
     record->this_boot = !boot_id_.empty() && record->boot_id == boot_id_;
@@ -71,6 +74,12 @@ absl::Status Journal::Write(const Record& record) const {
   const std::string path = PathOf(record.address);
   RETURN_IF_ERROR(MakeDirectories(dir_ + "/devices"));
   return ReplaceFile(path, RecordToText(record));
+}
+
+absl::Time Journal::Written(const PciAddress& device) const {
+  struct stat info = {};
+  if (::stat(PathOf(device).c_str(), &info) != 0) return absl::InfinitePast();
+  return absl::TimeFromTimespec(info.st_mtim);
 }
 
 absl::Status Journal::Forget(const PciAddress& address) const {

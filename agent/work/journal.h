@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "iommu/tenancy/record.h"
 
 namespace vfio_agent {
@@ -22,20 +23,26 @@ class Journal {
   Journal(std::string dir, std::string boot_id)
       : dir_(std::move(dir)), boot_id_(std::move(boot_id)) {}
 
-  // A file that is no record, or one of a version to come, and why.
+  // A file that is no record, or one of a version to come, and why; or, not `broken`, one that
+  // could not be read just now.
   struct Unreadable {
     std::string path;
     std::string why;
+    bool broken = true;
   };
 
   // All records; no directory means none.
   absl::StatusOr<Records> Read(std::vector<Unreadable>& unreadable) const;
 
-  // Renames `file` to "<name>.aside-N", so that it is kept and read no more.
+  // Renames `file`, which is broken, to "<name>.aside-N", so that it is kept and read no more.
   absl::Status SetAside(const Unreadable& file) const;
 
   // ResourceExhausted, PermissionDenied and so on: nothing has changed on disk then.
   absl::Status Write(const Record& record) const;
+
+  // When the record of `device` was written last, by the wall clock: each step is, before it is
+  // carried out. The infinite past where there is none.
+  absl::Time Written(const PciAddress& device) const;
 
   // Removes the record of a device that is back where it came from.
   absl::Status Forget(const PciAddress& address) const;

@@ -11,8 +11,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "agent/text/terminal.h"
+#include "agent/work/driver_reader.h"
 #include "iommu/plan/job_key.h"
 #include "sysfs/clock.h"
+#include "sysfs/device/vgpu.h"
 #include "sysfs/paths.h"
 #include "sysfs/status.h"
 
@@ -39,21 +41,13 @@ JobEvent NotStarted(const Job& job, const absl::Status& status) {
           .remedy = other ? "wait for it to end, then try again" : kStateRemedy};
 }
 
-// A tree of plain files, such as an unpacked snapshot: what is written there stays as it is
-// written. A simulated kernel comes by FUSE.
-bool IsCopy(const Tree& tree) {
-  const absl::StatusOr<Fd> devices = tree.OpenAt(kDevicesDir, O_PATH);
-  struct statfs system = {};
-  if (tree.is_host() || !devices.ok() || ::fstatfs(devices->get(), &system) != 0) return false;
-  return system.f_type != SYSFS_MAGIC && system.f_type != FUSE_SUPER_MAGIC;
-}
-
 JobEvent OnCopy(const Job& job, const std::string& root) {
-  return {.job = job,
-          .status = absl::FailedPreconditionError(absl::StrFormat(
-              "%s is a copy: no kernel acts on what is written there, so nothing was", root)),
-          .code = Code::kProbeRefused,
-          .remedy = "run this on the node itself; `plan` shows on a copy what would be written"};
+  return {
+      .job = job,
+      .status = absl::FailedPreconditionError(absl::StrFormat(
+          "%s is a copy: no kernel acts on what is written there, so nothing was written", root)),
+      .code = Code::kProbeRefused,
+      .remedy = "run this on the node itself; `plan` shows on a copy what would be written"};
 }
 
 // "5", or the address of what has no group.
@@ -62,7 +56,96 @@ void AddKey(std::string* out, int key) {
   out->append(lone ? lone->ToString() : absl::StrFormat("%d", key));
 }
 
+// The vGPU type that is set by `job`; null for other jobs.
+const SetVgpuType* VgpuOf(const Job& job) {
+  for (const Action& action : job.actions) {
+    const auto* const vgpu = std::get_if<SetVgpuType>(&action);
+    if (vgpu != nullptr && vgpu->type != 0) return vgpu;
+  }
+  return nullptr;
+}
+
+std::optional<PciAddress> FunctionOf(const Job& job) {
+  const SetVgpuType* const vgpu = VgpuOf(job);
+  return vgpu == nullptr ? std::nullopt : std::optional(vgpu->device);
+}
+
+// The physical function; the function itself where the tree does not tell.
+PciAddress CardOf(const Tree& tree, const PciAddress& function) {
+  const absl::StatusOr<std::string> name = tree.ReadLinkName(DeviceDir(function) + "/physfn");
+  const auto address = PciAddress::Parse(name.ok() ? *name : "");
+  return address.ok() ? *address : function;
+}
+
+// Which cards have been given a type, and whether they have room for more.
+class Cards {
+ public:
+  explicit Cards(const Tree& tree) : tree_(tree), ask_(AskWithDeadline(tree.root())) {}
+
+  // True where the card lists the type no more. A driver that does not answer is asked by the job.
+  bool IsFull(const Job& job) {
+    const SetVgpuType* const vgpu = VgpuOf(job);
+    if (vgpu == nullptr) return false;
+    const PciAddress card = CardOf(tree_, vgpu->device);
+    if (begun_.insert(card).second) return false;  // as the plan has it
+    const std::string path = CreatableVgpusPath(vgpu->device);
+    const absl::StatusOr<std::string> text =
+        TextOf(ask_({{.device = vgpu->device, .card = card, .path = path}}), path);
+    std::vector<std::string> skipped;
+    return text.ok() &&
+           std::ranges::count(ParseVgpuTypes(*text, path, skipped), vgpu->type, &VgpuType::id) == 0;
+  }
+
+ private:
+  const Tree& tree_;
+  const AskDrivers ask_;
+  std::set<PciAddress> begun_;
+};
+
+JobEvent NoRoom(const Job& job) {
+  return {.job = job,
+          .status = absl::FailedPreconditionError(
+              "the card has no room for the vGPU type any more; nothing was written"),
+          .code = Code::kProbeRefused,
+          .no_room = true};
+}
+
+// One run: what waits, and what has come of the others.
+struct Run {
+  std::vector<Job> waiting;
+  std::vector<JobEvent> events;
+};
+
+// Starts as many as may be at work beside each other.
+void StartSome(Run& run, size_t parallel, Jobs& jobs, Cards& cards, const Tree& tree) {
+  std::erase_if(run.waiting, [&](const Job& job) {
+    if (jobs.active() >= parallel || WaitsForCard(job, jobs, tree)) return false;
+    if (cards.IsFull(job)) {
+      run.events.push_back(NoRoom(job));
+      return true;
+    }
+    const absl::Status started = jobs.Start(job, MonotonicNow());
+    if (!started.ok()) run.events.push_back(NotStarted(job, started));
+    return true;
+  });
+}
+
 }  // namespace
+
+bool WaitsForCard(const Job& job, const Jobs& jobs, const Tree& tree) {
+  const SetVgpuType* const vgpu = VgpuOf(job);
+  return vgpu != nullptr && std::ranges::any_of(jobs.AtWork(), [&](const Job* other) {
+           const SetVgpuType* const begun = VgpuOf(*other);
+           return begun != nullptr && CardOf(tree, begun->device) == CardOf(tree, vgpu->device);
+         });
+}
+
+bool IsCopy(const Tree& tree) {
+  const absl::StatusOr<Fd> devices = tree.OpenAt(kDevicesDir, O_PATH);
+  struct statfs system = {};
+  if (tree.is_host() || !devices.ok() || ::fstatfs(devices->get(), &system) != 0) return false;
+  return system.f_type != SYSFS_MAGIC && system.f_type != FUSE_SUPER_MAGIC;
+}
 
 std::string ProgressText(const Progress& progress) {
   std::vector<int> groups(progress.at_work.begin(), progress.at_work.end());
@@ -77,24 +160,24 @@ std::string ProgressText(const Progress& progress) {
 
 std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session) {
   const Settings& settings = session.settings();
-  Jobs jobs(session.tree().root(), settings.state_dir, session.OpenJournal(), LimitsOf(settings));
-  std::vector<JobEvent> events;
-  if (IsCopy(session.tree())) {
-    for (const Job& job : list) events.push_back(OnCopy(job, session.tree().root()));
-    return events;
+  const Tree& tree = session.tree();
+  Jobs jobs(tree.root(), settings.state_dir, session.OpenJournal(), LimitsOf(settings));
+  Run run;
+  if (IsCopy(tree)) {
+    for (const Job& job : list) run.events.push_back(OnCopy(job, tree.root()));
+    return std::move(run.events);
   }
+  const size_t all = list.size();
+  run.waiting = std::move(list);
+  std::ranges::stable_sort(run.waiting, {}, FunctionOf);
+  Cards cards(tree);
   ProgressLine line;
   const absl::Time begun = MonotonicNow();
-  size_t next = 0;
-  while (next < list.size() || jobs.active() > 0) {
-    const auto parallel = static_cast<size_t>(settings.parallel);
-    for (; next < list.size() && jobs.active() < parallel; ++next) {
-      const absl::Status started = jobs.Start(list[next], MonotonicNow());
-      if (!started.ok()) events.push_back(NotStarted(list[next], started));
-    }
+  while (!run.waiting.empty() || jobs.active() > 0) {
+    StartSome(run, static_cast<size_t>(settings.parallel), jobs, cards, tree);
     if (jobs.active() > 0) {
-      line.Show(ProgressText({.done = next - jobs.active(),
-                              .all = list.size(),
+      line.Show(ProgressText({.done = all - run.waiting.size() - jobs.active(),
+                              .all = all,
                               .at_work = jobs.Underway().at_work,
                               .took = MonotonicNow() - begun}));
       WaitFor(jobs, line.visible() ? kTick : kLongest);
@@ -102,10 +185,10 @@ std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session) {
     for (JobEvent& event : jobs.Poll(MonotonicNow())) {
       // What comes after a deadline belongs to the one event that told of it.
       if (event.kind == JobEvent::Kind::kStuck || event.cut_off) continue;
-      events.push_back(std::move(event));
+      run.events.push_back(std::move(event));
     }
   }
-  return events;
+  return std::move(run.events);
 }
 
 }  // namespace vfio_agent

@@ -7,14 +7,11 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "deviceplugin/grpc/channel.h"
 #include "iommu/tenancy/rival.h"
 #include "proto/podresources_v1.grpc.pb.h"
-#include "sysfs/device/mdev.h"
-#include "sysfs/device/pci_address.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -73,19 +70,11 @@ std::string Explain(const std::string& socket, const absl::Status& status, absl:
                          absl::StatusCodeToString(status.code()), Clip(Message(status)));
 }
 
-// The unit that a device id means, as units are spelt: a function, or a mediated device. Empty for
-// another plugin's.
-std::string UnitOf(const std::string& id) {
-  if (IsUuid(id)) return absl::AsciiStrToLower(id);
-  const auto address = PciAddress::Parse(id);
-  return address.ok() ? address->ToString() : "";
-}
-
 void AddClaims(const v1::PodResources& pod, std::vector<PodClaim>& claims) {
   for (const v1::ContainerResources& container : pod.containers()) {
     for (const v1::ContainerDevices& devices : container.devices()) {
       for (const std::string& id : devices.device_ids()) {
-        std::string unit = UnitOf(id);
+        std::string unit = UnitOfId(id);
         if (unit.empty() || claims.size() > kMostClaims) continue;
         claims.push_back({.pod_namespace = Clip(pod.namespace_()),
                           .pod = Clip(pod.name()),

@@ -107,6 +107,18 @@ void Ledger::Answered(const std::string& resource, const OfferedUnit& unit) {
   ++version_;
 }
 
+void Ledger::Learn(const PodClaims& claims, const std::vector<Offer>& offers) {
+  const MutexLock lock(mutex_);
+  for (const Offer& offer : offers) {
+    for (const OfferedUnit& unit : offer.units) {
+      const bool theirs = std::ranges::any_of(claims.list, [&](const PodClaim& claim) {
+        return !IsResourceClaim(claim) && claim.unit == unit.id && claim.resource == offer.resource;
+      });
+      if (theirs && !answers_.contains(unit.id)) Answered(offer.resource, unit);
+    }
+  }
+}
+
 absl::Status Ledger::CheckUnclaimed(const UnitsByGroup& wanted) const {
   for (const auto& [group, ids] : wanted) {
     const auto claim = claims_.find(group);

@@ -60,6 +60,10 @@ class Ledger {
   absl::Status Start(const std::string& resource, const std::vector<const OfferedUnit*>& units)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // What pods have of `offers` and no answer tells of, since the agent that gave it ended before it
+  // was written down: as if it had been answered with what is there now.
+  void Learn(const PodClaims& claims, const std::vector<Offer>& offers) ABSL_LOCKS_EXCLUDED(mutex_);
+
   struct Held {
     std::string resource;
     const OfferedUnit* unit = nullptr;

@@ -97,6 +97,11 @@ absl::Status VerifyMdev(const Tree& tree, const OfferedUnit& unit) {
   return Changed(unit, Code::kDriverChanged, "it is bound to no driver");
 }
 
+absl::StatusOr<PciAddress> CardOf(const TreeDir& function) {
+  ASSIGN_OR_RETURN(const std::string physical, function.ReadLinkName("physfn"));
+  return PciAddress::Parse(physical);
+}
+
 // The type may have been changed since: a guest would get another share of the card, or none.
 absl::Status VerifyVgpu(const Tree& tree, const OfferedUnit& unit, const AskDrivers& ask) {
   const auto address = PciAddress::Parse(unit.id);
@@ -111,8 +116,14 @@ absl::Status VerifyVgpu(const Tree& tree, const OfferedUnit& unit, const AskDriv
   if (!device->ReadLinkName("driver").ok()) {
     return Changed(unit, Code::kDriverChanged, "it is bound to no driver");
   }
+  const auto card = CardOf(*device);
+  if (!card.ok()) {
+    return Changed(
+        unit, Code::kDriverChanged,
+        absl::StrFormat("it is no virtual function any more: %s", Message(card.status())));
+  }
   const std::string path = CurrentVgpuPath(*address);
-  const auto type = TextOf(ask({{.device = *address, .card = *address, .path = path}}), path);
+  const auto type = TextOf(ask({{.device = *address, .card = *card, .path = path}}), path);
   if (type.ok() && *type == unit.vgpu_type) return absl::OkStatus();
   if (const std::string file = SilentFile(path, type.status()); !file.empty()) {
     return Changed(

@@ -142,6 +142,9 @@ struct AgentStatus {
   // Who has the node, while this one waits for that; empty: nobody. Not for the status socket,
   // which is that one's too.
   std::string waits_for;
+  // Why the configuration's file was not taken when it was read last, so that the one before is in
+  // force; empty: it was.
+  std::string config_rejected;
   std::vector<PluginStatus> plugins;
   // Never null. Shared, since it is the large part and changes with a picture only.
   std::shared_ptr<const NodeStatus> node = std::make_shared<const NodeStatus>();

@@ -206,6 +206,7 @@ wire::AgentStatus ToMessage(const AgentStatus& value) {
   message.set_started_ms(absl::ToUnixMillis(value.started));
   message.set_kubelet(value.kubelet);
   message.set_ready(value.ready);
+  message.set_config_rejected(value.config_rejected);
   PutNode(*value.node, message);
   PutResources(value, message);
   for (const JobStatus& job : value.jobs) {
@@ -233,6 +234,7 @@ AgentStatus FromMessage(const wire::AgentStatus& message) {
   value.started = absl::FromUnixMillis(message.started_ms());
   value.kubelet = message.kubelet();
   value.ready = message.ready();
+  value.config_rejected = message.config_rejected();
   NodeStatus node;
   TakeNode(message, node);
   TakeResources(message, value, node);

@@ -16,6 +16,14 @@
 namespace vfio_agent {
 namespace {
 
+GroupPlan LoneGroup(const PciDevice& device) {
+  return {.members = {{.address = device.address,
+                       .vendor = device.vendor,
+                       .device = device.device,
+                       .class_code = device.class_code,
+                       .driver = device.driver}}};
+}
+
 class MdevPlanner {
  public:
   MdevPlanner(const Context& context, Plan& plan)
@@ -35,7 +43,8 @@ class MdevPlanner {
  private:
   void RunRule(const MdevRule& rule) {
     std::vector<MdevSlot> slots = MdevSlotsOf(context_, rule);
-    if (slots.empty()) return RefuseWithoutParent(rule);
+    TellBarren(rule, slots);
+    if (slots.empty()) return;
     const bool all_tell = std::ranges::none_of(slots, &MdevSlot::IsSilent);
     for (const MdevCount& wanted : rule.types) {
       std::vector<MdevPlace> places = MdevPlacesOf(context_, wanted.type, slots);
@@ -170,7 +179,7 @@ class MdevPlanner {
   // Those that are there stay, and are served.
   void MeetRivals(const MdevSlot& slot) {
     VgpuRivals rivals = RivalsOf(context_, *slot.device, slot.uuids.size() > slot.actions.size());
-    for (Refusal& warning : rivals.warnings) Warn(slot, std::move(warning));
+    for (Refusal& warning : rivals.warnings) Warn(*slot.device, std::move(warning));
     if (!rivals.hinders || slot.actions.empty()) return;
     Refuse(slot.device, rivals.hinders->code, rivals.hinders->text, rivals.hinders->remedy);
   }
@@ -187,11 +196,11 @@ class MdevPlanner {
   }
 
   void WarnOfShortage(const MdevPlace& place, int missing) {
-    if (!place.slot->IsSilent()) Warn(*place.slot, MdevShortageOf(place, missing));
+    if (!place.slot->IsSilent()) Warn(*place.slot->device, MdevShortageOf(place, missing));
   }
 
-  void Warn(const MdevSlot& slot, Refusal warning) {
-    if (GroupPlan* const group = GroupOf(*slot.device)) group->warnings.push_back(warning);
+  void Warn(const PciDevice& device, Refusal warning) {
+    if (GroupPlan* const group = GroupOf(device)) group->warnings.push_back(warning);
     plan_.warnings.push_back(std::move(warning));
   }
 
@@ -204,15 +213,17 @@ class MdevPlanner {
     }
   }
 
-  void RefuseWithoutParent(const MdevRule& rule) {
-    for (const PciDevice& device : context_.facts.devices) {
-      if (FindMdevRule(context_.policy, device) != &rule) continue;
-      return Refuse(&device, Code::kVfioDriverMissing,
-                    absl::StrFormat("%s makes no mediated devices: its driver shows no "
-                                    "mdev_supported_types",
-                                    Spell(device)),
-                    "install the vendor's driver for vGPU hosts; on GPUs with SR-IOV the parents "
-                    "are VFs: switch them on (sriov-manage -e <address>)");
+  // In a group that gives something away it is a warning.
+  void TellBarren(const MdevRule& rule, const std::vector<MdevSlot>& slots) {
+    for (const PciDevice* device : FindBarren(context_, rule, slots)) {
+      if (GroupOf(*device) == nullptr) plan_.groups.push_back(LoneGroup(*device));
+      const Verdict verdict = GroupOf(*device)->verdict;
+      const bool gives = verdict == Verdict::kBind || verdict == Verdict::kBound ||
+                         std::ranges::any_of(slots, [device](const MdevSlot& slot) {
+                           return device->group && slot.device->group == device->group;
+                         });
+      Refusal why = WhyBarren(context_, *device);
+      gives ? Warn(*device, std::move(why)) : Refuse(device, std::move(why));
     }
   }
 
@@ -249,12 +260,9 @@ bool IsPlannedAlone(const Plan& plan, const PciAddress& device) {
 void AddLoneParents(const NodeFacts& facts, Plan& plan) {
   for (const MdevParent& parent : facts.mdev.parents) {
     const PciDevice* const device = FindDevice(facts, parent.address);
-    if (device == nullptr || device->group || IsPlannedAlone(plan, device->address)) continue;
-    plan.groups.push_back({.members = {{.address = device->address,
-                                        .vendor = device->vendor,
-                                        .device = device->device,
-                                        .class_code = device->class_code,
-                                        .driver = device->driver}}});
+    if (device == nullptr || device->group || device->IsBridge()) continue;
+    if (IsPlannedAlone(plan, device->address)) continue;
+    plan.groups.push_back(LoneGroup(*device));
   }
 }
 

@@ -47,6 +47,9 @@ std::string MdevVariable(std::string_view resource);
 // The first of `rules` that has `device` for a parent, or null.
 const MdevRule* FindParentRule(const std::vector<MdevRule>& rules, const PciDevice& device);
 
+// A display or 3D controller: what cards with vGPUs are.
+inline bool IsDisplay(const PciDevice& device) { return device.class_code >> 16 == 0x03; }
+
 // The entry of `mdev:` that has `device` for a parent, or null. Such a device is no resource
 // itself: it stays with its driver.
 const MdevRule* FindMdevRule(const Policy& policy, const PciDevice& device);

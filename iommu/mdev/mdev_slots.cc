@@ -3,8 +3,27 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "iommu/vgpu/vgpu.h"
 
 namespace vfio_agent {
+namespace {
+
+bool IsSlot(const std::vector<MdevSlot>& slots, const PciAddress& address) {
+  return std::ranges::any_of(
+      slots, [&address](const MdevSlot& slot) { return slot.parent->address == address; });
+}
+
+// `other`, which the same entry selects, is the card's parent, or is told of instead of `device`.
+bool SpeaksFor(const PciDevice& other, const PciDevice& device,
+               const std::vector<MdevSlot>& slots) {
+  if (device.IsVf()) return other.address == *device.physfn;
+  const bool is_slot = IsSlot(slots, other.address);
+  if (other.physfn == device.address) return is_slot;
+  return !IsDisplay(device) && SameSlot(other.address, device.address) &&
+         (IsDisplay(other) || is_slot);
+}
+
+}  // namespace
 
 std::vector<MdevSlot> MdevSlotsOf(const Context& context, const MdevRule& rule) {
   std::vector<MdevSlot> slots;
@@ -36,6 +55,42 @@ std::vector<MdevPlace> MdevPlacesOf(const Context& context, const std::string& w
                       .room = slot.IsSilent() ? 0 : type->available.value_or(0)});
   }
   return places;
+}
+
+std::vector<const PciDevice*> FindBarren(const Context& context, const MdevRule& rule,
+                                         const std::vector<MdevSlot>& slots) {
+  std::vector<const PciDevice*> selected, barren;
+  for (const PciDevice& device : context.facts.devices) {
+    if (FindMdevRule(context.policy, device) == &rule) selected.push_back(&device);
+  }
+  for (const PciDevice* device : selected) {
+    const bool spoken_for = std::ranges::any_of(selected, [&](const PciDevice* other) {
+      return other != device && SpeaksFor(*other, *device, slots);
+    });
+    if (!spoken_for && !IsSlot(slots, device->address)) barren.push_back(device);
+  }
+  return barren;
+}
+
+Refusal WhyBarren(const Context& context, const PciDevice& device) {
+  const std::string entry = ParentEntry(context.policy, device);
+  const std::string vfs =
+      device.sriov_total_vfs.value_or(0) > 0
+          ? absl::StrFormat(
+                ", and switch on the virtual functions, which are the parents then "
+                "(sriov-manage -e %s)",
+                device.address.ToString())
+          : "";
+  return {.code = Code::kVfioDriverMissing,
+          .group = device.group,
+          .address = device.address,
+          .text = absl::StrFormat("%s selects %s, which makes no mediated devices: its driver "
+                                  "shows no mdev_supported_types",
+                                  entry, Spell(device)),
+          .remedy = absl::StrFormat("install the vendor's driver for vGPU hosts%s; or narrow %s: "
+                                    "what that selects is no whole device, whatever resources[] "
+                                    "says",
+                                    vfs, entry)};
 }
 
 Refusal MdevShortageOf(const MdevPlace& place, int missing) {

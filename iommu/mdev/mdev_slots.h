@@ -35,6 +35,13 @@ std::vector<MdevSlot> MdevSlotsOf(const Context& context, const MdevRule& rule);
 std::vector<MdevPlace> MdevPlacesOf(const Context& context, const std::string& wanted,
                                     std::vector<MdevSlot>& slots);
 
+// Those that `rule` selects and that make no mediated devices, though nobody else of the card does:
+// not the physical function of such virtual ones, not what is beside a controller of the slot, and
+// of virtual functions without types the physical one alone.
+std::vector<const PciDevice*> FindBarren(const Context& context, const MdevRule& rule,
+                                         const std::vector<MdevSlot>& slots);
+Refusal WhyBarren(const Context& context, const PciDevice& device);
+
 // Of how many more instances are wanted than there is room for.
 Refusal MdevShortageOf(const MdevPlace& place, int missing);
 

@@ -215,8 +215,8 @@ std::string Spell(const PodClaim& claim) {
   if (IsResourceClaim(claim)) {
     return absl::StrFormat("ResourceClaim %s/%s", claim.pod_namespace, claim.pod);
   }
-  return absl::StrFormat("pod %s/%s (container %s)", claim.pod_namespace, claim.pod,
-                         claim.container);
+  if (claim.container == kPerhaps) return NameOf(claim);
+  return absl::StrFormat("pod %s (container %s)", NameOf(claim), claim.container);
 }
 
 }  // namespace vfio_agent

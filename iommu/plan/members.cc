@@ -40,7 +40,7 @@ bool ToMakeVfs(const Policy& policy, const PciDevice& device) {
 // The entry that gives away the virtual functions of the one that `device` is a VF of.
 const ResourceRule* MakerOfVf(const Context& context, const PciDevice& device) {
   const PciDevice* const physical =
-      device.IsVf() ? FindDevice(context.facts, *device.physfn) : nullptr;
+      device.IsVf() && !device.IsBridge() ? FindDevice(context.facts, *device.physfn) : nullptr;
   if (physical == nullptr || StaysWithDriver(context.policy, device)) return nullptr;
   return FindMaker(context.policy, *physical);
 }

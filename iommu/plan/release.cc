@@ -193,6 +193,9 @@ std::vector<GroupRelease> PlanRelease(const NodeFacts& facts, const Custody& cus
   for (const PciDevice& device : facts.devices) {
     if (!device.group || !releases.contains(*device.group)) continue;
     if (!ToBeMoved(facts, custody.records, device)) continue;
+    // Of a group that is ours in part the rest is whose it was, unless it is named as well.
+    const bool named = std::ranges::count(wanted, device.address) > 0;
+    if (!named && OriginOf(custody.records, device.address) == nullptr) continue;
     if (GoesWithPf(facts, custody.records, device, releases)) continue;
     AddMember(facts, custody, device, releases[*device.group]);
   }

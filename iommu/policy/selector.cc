@@ -96,7 +96,8 @@ absl::StatusOr<Target> ParseTarget(std::string_view text, const std::vector<PciD
   }
   return absl::InvalidArgumentError(absl::StrFormat(
       "'%s' is no selector: want an address (0000:65:00.0 or 65:00.0), group:26, an id "
-      "(10de:2330), a vendor (10de:) or a resource (nvidia.com/NAME)",
+      "(10de:2330), a vendor (10de:), a resource (nvidia.com/NAME) or the uuid of a mediated "
+      "device that is there",
       text));
 }
 

@@ -2,7 +2,21 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
+#include "sysfs/device/mdev.h"
+
 namespace vfio_agent {
+
+std::string NameOf(const PodClaim& claim) {
+  if (!claim.pod_namespace.empty()) return claim.pod_namespace + "/" + claim.pod;
+  return claim.pod.empty() ? "a pod perhaps" : "uid " + claim.pod;
+}
+
+std::string UnitOfId(const std::string& id) {
+  if (IsUuid(id)) return absl::AsciiStrToLower(id);
+  const auto address = PciAddress::Parse(id);
+  return address.ok() ? address->ToString() : "";
+}
 
 void AddParts(const Parts& more, Parts& parts) {
   for (const auto& [unit, devices] : more) {

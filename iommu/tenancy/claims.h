@@ -14,7 +14,8 @@
 namespace vfio_agent {
 
 // One device id of one container; or of a ResourceClaim, where `container` is empty and `pod` is
-// the claim's name.
+// the claim's name. Of a pod whose name is not known `pod_namespace` is empty, and `pod` is its uid
+// or, where there may be none at all, empty.
 struct PodClaim {
   std::string pod_namespace;
   std::string pod;
@@ -23,6 +24,16 @@ struct PodClaim {
   std::string unit;      // the device id: an address or a uuid, as the kernel spells it
   auto operator<=>(const PodClaim&) const = default;
 };
+
+// The container of a claim that may be none.
+inline constexpr char kPerhaps[] = "?";
+
+// "default/vm1"; "uid 0f3c…" or "a pod perhaps" where it has no known name.
+std::string NameOf(const PodClaim& claim);
+
+// The unit that a device id means, as units are spelt: a function, or a mediated device. Empty for
+// another plugin's.
+std::string UnitOfId(const std::string& id);
 
 inline bool IsResourceClaim(const PodClaim& claim) { return claim.container.empty(); }
 

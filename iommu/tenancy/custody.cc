@@ -46,7 +46,6 @@ std::vector<std::string> PodsOf(const PodClaims& claims, const Parts& given,
   for (const PodClaim& claim : claims.list) {
     if (std::ranges::count(uuids, claim.unit) > 0) pods.push_back(Spell(claim));
   }
-  if (!claims.known) pods.push_back("a pod perhaps: " + claims.why_unknown);
   return pods;
 }
 
@@ -111,15 +110,18 @@ std::string ForeignOverride(const Custody& custody, const PciAddress& device) {
 std::string WhyHeld(const Custody& custody, const NodeFacts& facts, int group) {
   const Inquiry& inquiry = *custody.inquiry;
   std::vector<std::string> users;
+  std::string perhaps;  // a sentence of its own, behind those that are known
   if (CanBeHeld(custody, facts, group)) {
+    if (!inquiry.claims.known) perhaps = "a pod perhaps: " + inquiry.claims.why_unknown;
     users = PodsOf(inquiry.claims, custody.given, MembersOf(facts, group), UuidsOf(facts, group));
   }
-  if (users.empty() && IsGranted(custody, group))
+  if (users.empty() && perhaps.empty() && IsGranted(custody, group))
     users.emplace_back("a pod to be: it was just allocated");
   if (const auto open = inquiry.use.groups.find(group); open != inquiry.use.groups.end()) {
     for (const Holder& holder : open->second) users.push_back(Spell(holder));
   }
-  return absl::StrJoin(users, ", ");
+  const std::string known = absl::StrJoin(users, ", ");
+  return known + (known.empty() || perhaps.empty() ? "" : "; and ") + perhaps;
 }
 
 }  // namespace vfio_agent

@@ -48,6 +48,15 @@ bool HasSetVgpu(const Record& record) {
          (record.releasing || record.step == kSetting || record.step == kStepDone);
 }
 
+void DisownReplaced(const NodeFacts& facts, Records& records) {
+  for (auto& [address, record] : records) {
+    const PciDevice* const device = FindDevice(facts, address);
+    if (device == nullptr) continue;
+    const bool same = device->vendor == record.vendor && device->device == record.device;
+    record.this_boot = record.this_boot && same;
+  }
+}
+
 void NoteMadeVfs(std::span<const Action> done, Records& records) {
   for (const Action& action : done) {
     const bool making = std::holds_alternative<SetVfs>(action);

@@ -12,6 +12,8 @@
 
 namespace vfio_agent {
 
+struct NodeFacts;
+
 // Where a plan stood when the record was written.
 inline constexpr char kStepNoted[] = "noted";  // before the first write
 inline constexpr char kStepDone[] = "done";    // all steps carried out; else the `op` under way
@@ -50,6 +52,10 @@ bool HasMadeVfs(const Record& record);
 // True where the vGPU type is, or was, this agent's: its write had begun.
 bool HasSetVgpu(const Record& record);
 using Records = std::map<PciAddress, Record>;
+
+// A card that was put into a taken one's place is not what the record is about: it counts as one of
+// an earlier boot.
+void DisownReplaced(const NodeFacts& facts, Records& records);
 
 // The record of `device` before the first write to it. What an earlier record of this boot says
 // of the device's state before us stays: an override of "vfio-pci" is our own by now.

@@ -12,11 +12,15 @@
 
 namespace vfio_agent {
 
-// The entry of `vgpu:` that has the physical function `device` for a parent, or null. Such a device
-// is no resource itself: it stays with its driver, and so do its virtual functions.
+// The entry of `vgpu:` that has the physical function `device` for a parent, or null: a display or
+// 3D controller. Such a device is no resource itself: it stays with its driver, and so do its
+// virtual functions.
 const MdevRule* FindVgpuRule(const Policy& policy, const PciDevice& device);
 
-// The device's own driver gives it to guests, by `mdev:` or by `vgpu:`.
+// What keeps `device` from being a whole device: "mdev[0].parent" or "vgpu[1].parent"; empty for
+// nothing. The latter has also what is beside a card's controller, such as its sound.
+std::string ParentEntry(const Policy& policy, const PciDevice& device);
+// The device's own driver gives it to guests, or the controller beside it: there is such an entry.
 bool StaysWithDriver(const Policy& policy, const PciDevice& device);
 
 // True for a virtual function that has a type, or of which that cannot be told.

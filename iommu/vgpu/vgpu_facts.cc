@@ -22,14 +22,29 @@ std::string WhatNodeIsMissing(const PciDevice& device, const Context& context) {
   return absl::StrFormat("/dev/vfio/%s is not there", nodes.contains(group) ? "vfio" : group);
 }
 
+// A controller, or what cards have beside it: sound (04), USB and the like (0c).
+bool IsOfCard(const PciDevice& device) {
+  const uint32_t base = device.class_code >> 16;
+  return IsDisplay(device) || base == 0x04 || base == 0x0c;
+}
+
 }  // namespace
 
 const MdevRule* FindVgpuRule(const Policy& policy, const PciDevice& device) {
-  return device.IsVf() ? nullptr : FindParentRule(policy.vgpu, device);
+  return device.IsVf() || !IsDisplay(device) ? nullptr : FindParentRule(policy.vgpu, device);
+}
+
+std::string ParentEntry(const Policy& policy, const PciDevice& device) {
+  if (const MdevRule* const rule = FindMdevRule(policy, device)) {
+    return absl::StrFormat("mdev[%d].parent", rule - policy.mdev.data());
+  }
+  if (device.IsVf() || !IsOfCard(device)) return "";
+  const MdevRule* const rule = FindParentRule(policy.vgpu, device);
+  return rule == nullptr ? "" : absl::StrFormat("vgpu[%d].parent", rule - policy.vgpu.data());
 }
 
 bool StaysWithDriver(const Policy& policy, const PciDevice& device) {
-  return FindMdevRule(policy, device) != nullptr || FindVgpuRule(policy, device) != nullptr;
+  return !ParentEntry(policy, device).empty();
 }
 
 bool MayBeVgpu(const NodeFacts& facts, const PciAddress& address) {

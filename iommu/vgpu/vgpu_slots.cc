@@ -124,15 +124,17 @@ std::optional<Refusal> WhyNoSlot(const Context& context, const VgpuSlot& slot) {
                    .remedy = "take it out of one of the two (resources[].exclude)"};
   }
   if (!slot.functions.empty()) return std::nullopt;
+  const std::string entry = ParentEntry(context.policy, physical);
   return Refusal{
       .code = Code::kVfioDriverMissing,
-      .text =
-          absl::StrFormat("%s has no virtual function with nvidia/current_vgpu_type%s",
-                          Spell(physical), physical.virtfns.empty() ? ": it has none at all" : ""),
+      .text = absl::StrFormat(
+          "%s selects %s, which has no virtual function with nvidia/current_vgpu_type%s", entry,
+          Spell(physical), physical.virtfns.empty() ? ": it has none at all" : ""),
       .remedy = absl::StrFormat("install NVIDIA's driver for vGPU hosts, and switch its virtual "
                                 "functions on: /usr/lib/nvidia/sriov-manage -e %s (cards whose "
-                                "vGPUs are mediated devices: see `mdev`)",
-                                physical.address.ToString())};
+                                "vGPUs are mediated devices: see `mdev`); or narrow %s: what that "
+                                "selects is no whole device, whatever resources[] says",
+                                physical.address.ToString(), entry)};
 }
 
 std::optional<Refusal> WhyNotWritten(const Context& context, const PciDevice& device) {

@@ -54,7 +54,7 @@ vfio_agent_library(agent
           config/config_preset.cc config/config_resources.cc config/config_watch.cc
           config/listen_address.cc config/settings.cc config/yaml.cc daemon/agent.cc
           daemon/agent_cluster.cc daemon/agent_jobs.cc daemon/agent_mode.cc daemon/agent_publish.cc
-          daemon/agent_reload.cc daemon/answers.cc daemon/claim_report.cc daemon/cluster_teller.cc
+          daemon/agent_reload.cc daemon/agent_tenants.cc daemon/answers.cc daemon/claim_report.cc daemon/cluster_teller.cc
           daemon/config_report.cc daemon/counts.cc daemon/daemon_lock.cc daemon/dra_room.cc
           daemon/event.cc daemon/job_report.cc daemon/log_limit.cc daemon/loop.cc
           daemon/mode_report.cc daemon/outlets.cc daemon/plan_change.cc daemon/plugin_report.cc
@@ -86,10 +86,10 @@ vfio_agent_library(agent
           topology/drawing.cc topology/guest.cc topology/kubevirt.cc topology/libvirt.cc
           topology/markup.cc topology/svg.cc topology/text.cc topology/topology.cc usage/commit.cc
           usage/complete.cc usage/help_text.cc usage/manual.cc usage/node_words.cc
-          usage/shell_scripts.cc usage/suggest.cc work/child.cc work/driver_reader.cc
+          usage/shell_scripts.cc usage/suggest.cc usage/words.cc work/child.cc work/driver_reader.cc
           work/executor.cc work/group_lock.cc work/holders_now.cc work/inquiry.cc work/job.cc
           work/jobs.cc work/journal.cc work/one_shot.cc work/override_reader.cc work/record_text.cc
-          work/taken.cc work/use_reader.cc work/work.cc
+          work/taken.cc work/use_reader.cc work/work.cc work/young_kubelet.cc
   PUBLIC vfio_agent::deviceplugin nlohmann_json::nlohmann_json ${vfio_agent_yaml_archive}
          ${vfio_agent_archive_archive}
          ZLIB::ZLIB spdlog::spdlog_header_only fmt::fmt-header-only CLI11::CLI11)

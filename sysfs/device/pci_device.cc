@@ -1,5 +1,7 @@
 #include "sysfs/device/pci_device.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -181,7 +183,11 @@ std::vector<Bar> ParseResource(const std::string& text) {
         !absl::SimpleHexAtoi(field[1], &end)) {
       break;
     }
-    if (end > start) bars.push_back({.index = index, .size_bytes = end - start + 1});
+    // All of 64 bits has no size in 64 bits, and is no region.
+    const uint64_t beyond = end - start;
+    if (end > start && beyond != UINT64_MAX) {
+      bars.push_back({.index = index, .size_bytes = beyond + 1});
+    }
     ++index;
   }
   return bars;
@@ -285,7 +291,8 @@ absl::StatusOr<PciDevice> ReadPciDevice(const Tree& tree, ConfigReader& config,
   }
   device.removable = reader.Text("removable").is("removable");
   ReadPath(*dir, device);
-  if (!device.errors.empty() && !tree.Exists(DeviceDir(address))) {
+  if (!device.errors.empty() &&
+      absl::IsNotFound(tree.OpenAt(DeviceDir(address), O_PATH).status())) {
     return absl::NotFoundError(
         absl::StrFormat("%s went away while it was read", address.ToString()));
   }

@@ -252,9 +252,11 @@ std::string Spell(const Holder& holder) {
 std::optional<bool> IsGroupOpen(const Tree& tree, int group) {
   for (const std::string& node :
        {GroupNode(group), absl::StrFormat("%s/noiommu-%d", kVfioNodesDir, group)}) {
-    const int error = ErrnoOf(tree.OpenAt(node, O_RDWR).status());
-    if (error == EPERM || error == EACCES) return std::nullopt;
-    if (error != ENOENT) return error == EBUSY;
+    const absl::Status opened = tree.OpenAt(node, O_RDWR).status();
+    if (opened.ok()) return false;
+    const int error = ErrnoOf(opened);
+    if (error == EBUSY) return true;
+    if (error != ENOENT) return std::nullopt;
   }
   std::vector<DeviceNode> nodes;
   for (const std::string& cdev : GroupCdevs(tree, group)) nodes.push_back({.name = "vfio/" + cdev});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <csignal>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,6 +52,12 @@ struct Boards {
         kLong);
   }
   absl::Status Allocate(const Ids& ids) const { return kubelet->Allocate(kH100, ids).status(); }
+  // What the kubelet has written down of a pod that it need not list.
+  void Checkpoint(const std::string& unit) const {
+    std::ofstream(node.kubelet_dir() + "/kubelet_internal_checkpoint")
+        << R"({"Data":{"PodDeviceEntries":[{"PodUID":"u-1","ContainerName":"compute",)"
+        << R"("ResourceName":")" << kH100 << R"(","DeviceIDs":{"0":[")" << unit << R"("]}}]}})";
+  }
   void SetPod(const Ids& ids, const std::string& resource = kH100) const {
     kubelet->SetPod("team", "vm", "compute", resource, ids);
   }

@@ -66,6 +66,19 @@ TEST_CASE("two pods in the checkpoint are none: one has ended, and nobody says w
   CHECK(UidIn(Checkpoint(Entry("u-1", ids.c_str()) + "," + Entry("u-1", ids.c_str()))) == "u-1");
 }
 
+TEST_CASE("all that the kubelet's checkpoint has containers down for", "[cluster-values]") {
+  const auto claims = CheckpointClaims(
+      Checkpoint(Entry("u-2", R"({"-1":["0000:12:00.0"],"0":["not-ours","0000:AF:00.0"]})") + "," +
+                 Entry("u-1", R"(["0000:11:00.0"])")));
+  REQUIRE(claims);
+  CHECK(*claims == std::vector<PodClaim>{{"", "u-1", "compute", kT4, "0000:11:00.0"},
+                                         {"", "u-2", "compute", kT4, "0000:12:00.0"},
+                                         {"", "u-2", "compute", kT4, "0000:af:00.0"}});
+  CHECK(CheckpointClaims(R"({"Data":{"PodDeviceEntries":null}})")->empty());
+  CHECK_FALSE(CheckpointClaims("{"));
+  CHECK_FALSE(CheckpointClaims("[]"));
+}
+
 TEST_CASE("a checkpoint of any other form names nobody", "[cluster-values]") {
   std::string deep = Entry("u-1", (std::string(100'000, '[') + std::string(100'000, ']')).c_str());
   for (const std::string& text :

@@ -87,7 +87,7 @@ TEST_CASE("a card that hangs keeps no other from being read, and is not asked be
     CHECK(texts.at(FileOf(kB, "name")).ok());
     CHECK(SilentIn(texts, FileOf(kA, "device_api")) == FileOf(kA, "name"));
   }
-  CHECK(MonotonicNow() - before < absl::Seconds(1));
+  CHECK(MonotonicNow() - before < absl::Seconds(5));
   cards.node.Control("clear-faults");
   cards.node.Control("release-blocked 0000:3b:00.0");
   CHECK(Eventually([&] { return cards.HasAll(); }, kLong));

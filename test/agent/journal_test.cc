@@ -87,6 +87,19 @@ TEST_CASE("a forgotten device has no record", "[agent]") {
   CHECK(ReadAll(journal).empty());
 }
 
+TEST_CASE("a record that cannot be read just now is no broken one", "[agent]") {
+  const ScratchDir dir;
+  const Journal journal(dir.path(), "boot-1");
+  std::filesystem::create_directories(dir.path() + "/devices/0000:01:00.0.json");  // EISDIR
+  std::ofstream(dir.path() + "/devices/0000:02:00.0.json") << "{";
+  std::vector<Journal::Unreadable> unreadable;
+  REQUIRE(journal.Read(unreadable).ok());
+  REQUIRE(unreadable.size() == 2);
+  for (const Journal::Unreadable& file : unreadable) {
+    CHECK(file.broken == file.path.ends_with("0000:02:00.0.json"));
+  }
+}
+
 TEST_CASE("no directory means no records", "[agent]") {
   CHECK(ReadAll(Journal("/nonexistent/state", "")).empty());
 }

@@ -36,7 +36,7 @@ TEST_CASE("a bind that cannot be journalled before its first write makes no writ
   INFO(result.out);
   CHECK(result.exit_code == 1);
   CHECK_THAT(result.out, Catch::Contains(kNoSpace) && Catch::Contains("permission-denied") &&
-                             Catch::Contains("remedy: make room in stateDir"));
+                             Catch::Contains("remedy: make the state directory (stateDir)"));
   CHECK(node.node().Writes().empty());
   Cell cell = cells.front();
   cell.function = 0;

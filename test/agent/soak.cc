@@ -170,7 +170,7 @@ std::map<std::string, std::string> Soak::RecordedDrivers() const {
 void Soak::GiveBack() {
   INFO(Story());
   Tell(SIGTERM);
-  CHECK(daemon_->WaitForEnd(absl::Seconds(2)) == 0);
+  CHECK(daemon_->WaitForEnd(absl::Seconds(5)) == 0);
   const std::map<std::string, std::string> recorded = RecordedDrivers();
   for (const SoakGroup& group : groups_) {
     const ProgramResult result = RunBeside("release", group);

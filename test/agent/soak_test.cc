@@ -1,5 +1,6 @@
 // A thousand random steps. SOAK_SEED=N repeats the wishes of a run, SOAK_STEPS=N lengthens it; what
-// the node answers depends on the clock as well, so a seed alone may not repeat a failure.
+// the node answers depends on the clock as well, so a seed alone may not repeat a failure. Untold
+// it is 1: a change is judged by itself and not by luck.
 #include <cstdlib>
 #include <iostream>
 
@@ -22,7 +23,7 @@ TEST_CASE(
     "whatever happens to a node in whatever order, nobody's device is touched and none is "
     "lost",
     "[soak]") {
-  const unsigned seed = Number("SOAK_SEED", std::random_device()());
+  const unsigned seed = Number("SOAK_SEED", 1);
   const unsigned steps = Number("SOAK_STEPS", 1000);
   std::cout << "SOAK_SEED=" << seed << " SOAK_STEPS=" << steps << std::endl;
   INFO("SOAK_SEED=" << seed);

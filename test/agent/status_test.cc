@@ -177,9 +177,10 @@ TEST_CASE("a turn in which nothing is new publishes nothing", "[status]") {
   const auto first = book.Newest();
   book.Turned({}, absl::FromUnixSeconds(2));
   CHECK(book.Newest() == first);
-  book.ConfigRead(false);
+  book.ConfigRead("node.yaml:3:1: unknown key");
   book.Turned({}, absl::FromUnixSeconds(3));
   CHECK(book.Newest() != first);
+  CHECK(book.Newest()->config_rejected == "node.yaml:3:1: unknown key");
   CHECK(std::ranges::any_of(book.Newest()->counts, [](const CountStatus& count) {
     return count.name == kConfigReloads && count.value == 1;
   }));

@@ -65,7 +65,7 @@ TEST_CASE("SIGTERM ends an agent that waits at once, and the one at work goes on
   Daemon second(node.node().DaemonArguments({"--on-exit", on_exit}));
   REQUIRE_FALSE(second.WaitForLine({"event=agent_waiting"}, kLong).empty());
   second.Signal(SIGTERM);
-  CHECK(second.WaitForEnd(absl::Seconds(2)) == 0);
+  CHECK(second.WaitForEnd(absl::Seconds(5)) == 0);
   CHECK(node.IsTaken(1));
   CHECK(node.node().Writes() == writes);
   CHECK(kubelet->WaitHealthy(kH100, 1, kLong));
@@ -97,6 +97,37 @@ TEST_CASE("an agent that waits answers its probes: alive, not ready, and for who
   CHECK(first.WaitForEnd(kLong) == 0);
   CHECK(Eventually([&] { return HttpGet(port, "/readyz").code == 200; }, kLong));
   CHECK_THAT(HttpGet(port, "/metrics").body, Catch::Contains("vfio_agent_waiting 0\n"));
+}
+
+TEST_CASE("a write that outlives its agent and does not return is told as such by the next one",
+          "[matrix]") {
+  const Node node("hgx-8gpu",
+                  "faults: [{device: \"0000:1b:00.0\", op: unbind, block: forever, unkillable: "
+                  "true, once: true}]\n");
+  const auto kubelet = node.StartKubelet();
+  const std::vector<std::string> arguments =
+      node.DaemonArguments({"--unbind-timeout", "1s", "--node-timeout", "1s"});
+  {
+    Daemon first(arguments);
+    REQUIRE_FALSE(first.WaitForLine({"event=bind_stuck", "0000:1b:00.0"}, kLong).empty());
+    first.Signal(SIGTERM);
+    REQUIRE(first.WaitForEnd(kLong) == 0);
+  }
+  const Daemon second(arguments);
+  INFO(second.Log());
+  CHECK_FALSE(second
+                  .WaitForLine({"event=group_refused", "unbind-stuck",
+                                "unbind of 0000:1b:00.0, by a vfio-agent process before this one"},
+                               kLong)
+                  .empty());
+  const auto stuck = [&node] {
+    const nlohmann::json jobs = node.RunJson({"status"}).at("jobs");
+    return jobs.size() == 1 && jobs.at(0).at("state") == "stuck" && jobs.at(0).at("group") == 23;
+  };
+  CHECK(Eventually(stuck, kLong));
+  node.Control("release-blocked 0000:1b:00.0");
+  CHECK(kubelet->WaitHealthy(kH100, 8, kLong));
+  CHECK(Eventually([&] { return node.RunJson({"status"}).at("jobs").empty(); }, kLong));
 }
 
 }  // namespace

@@ -114,6 +114,40 @@ TEST_CASE("VGPU: a driver that refuses a type is told with the command", "[node]
   CHECK(vgpu.Type(kSecond) == "1145");
 }
 
+std::string Wanting(int count) {
+  return "mode: vm-vgpu\nvgpu: [{parent: [{vendor: \"10de\"}], types: {NVIDIA L40S-1B: " +
+         std::to_string(count) + "}}]\n";
+}
+
+TEST_CASE("VGPU: bind sets the lowest addresses, and what a card has no room for is a warning",
+          "[node]") {
+  const VgpuNode vgpu;
+  const ProgramResult bound = vgpu.Bind(Wanting(4));
+  INFO(bound.out << bound.err);
+  CHECK(bound.exit_code == 0);
+  for (const char* vf : {kFirst, kSecond, kThird}) CHECK(vgpu.Type(vf) == "1145");
+  CHECK_THAT(bound.out, Catch::Contains("no vGPU type set, its card is full") &&
+                            Catch::Contains("0000:41:00.7"));
+  CHECK_THAT(bound.err, Catch::Contains("1 more of the vGPU type NVIDIA L40S-1B (1145)") &&
+                            !Catch::Contains("event=bind_failed"));
+  const ProgramResult again = vgpu.Bind(Wanting(4));
+  CHECK(again.exit_code == 0);
+  CHECK_THAT(again.out, !Catch::Contains("0000:41:00.7"));
+  CHECK_THAT(again.err, Catch::Contains("1 more of the vGPU type NVIDIA L40S-1B (1145)"));
+}
+
+TEST_CASE("VGPU: bind and explain say which entry has a function that gets no type", "[node]") {
+  const VgpuNode vgpu;
+  const std::string config = vgpu.Config();
+  const ProgramResult refused = vgpu.node.Run({"bind", kThird, "--config", config});
+  CHECK(refused.exit_code == 3);
+  CHECK_THAT(refused.out, Catch::Contains("vgpu[0].parent has the card of 0000:41:00.6") &&
+                              Catch::Contains("narrow vgpu[0].parent"));
+  CHECK_THAT(vgpu.node.Run({"explain", kThird, "--config", config}).out,
+             Catch::Contains("it would not be given away: mdev[].parent or vgpu[].parent") &&
+                 !Catch::Contains("it could be given away"));
+}
+
 TEST_CASE("VGPU: a vGPU whose node does not come is taken back", "[node]") {
   VgpuNode vgpu;
   vgpu.node.Control("fault {device: '0000:41:00.4', op: node}");
@@ -147,8 +181,7 @@ TEST_CASE("VGPU: after a reboot all types are gone, and set again on the same fu
 
 TEST_CASE("VGPU: a full card keeps its names over a restart of the agent", "[node][grpc]") {
   VgpuNode vgpu;
-  const std::string three =
-      "mode: vm-vgpu\nvgpu: [{parent: [{vendor: \"10de\"}], types: {NVIDIA L40S-1B: 3}}]\n";
+  const std::string three = Wanting(3);
   vgpu.Start(three);
   REQUIRE(vgpu.Healthy(3));
   vgpu.Kill();
@@ -194,6 +227,11 @@ TEST_CASE("VGPU: a snapshot has the types, and plans the same", "[node]") {
   const ProgramResult found = RunAgent({"list", "resources", "--root", copy.path(), "--state-dir",
                                         copy.path(), "--config", vgpu.Config()});
   CHECK_THAT(found.out, Catch::Contains(kOneB) && Catch::Contains(kSecond));
+  const ProgramResult bound = RunAgent({"bind", "--root", copy.path(), "--state-dir", copy.path(),
+                                        "--config", vgpu.Config(Wanting(3))});
+  CHECK(bound.exit_code == 1);
+  CHECK_THAT(bound.out, Catch::Contains("is written there, so nothing was written"));
+  CHECK_THAT(bound.err, !Catch::Contains("is a copy"));
 }
 
 }  // namespace

@@ -90,8 +90,8 @@ TEST_CASE("a line of a watch without an end is given up at its bound") {
 
 TEST_CASE("a slow answer is waited for, a server that hangs is given up") {
   ClusterStand stand;
-  stand.options().times.answer = absl::Milliseconds(300);
-  stand.server().Add({.path = kNodes, .watch = false, .delay = absl::Milliseconds(100)});
+  stand.options().times.answer = absl::Seconds(3);
+  stand.server().Add({.path = kNodes, .watch = false, .delay = absl::Milliseconds(300)});
   Cluster& cluster = stand.Start();
   CHECK(Follows(stand, "1"));
   CHECK(cluster.Status().last_error.empty());
@@ -229,7 +229,7 @@ TEST_CASE("a shutdown is in time while every request hangs") {
   CHECK(stand.WaitFor([&] { return stand.server().Calls().size() >= 2; }));
   const absl::Time start = MonotonicNow();
   cluster.Shutdown(absl::Milliseconds(200));
-  CHECK(MonotonicNow() - start < absl::Seconds(1));
+  CHECK(MonotonicNow() - start < absl::Seconds(5));
   stand.Stop();
 }
 

@@ -31,6 +31,21 @@ TEST_CASE("list --all lists every function of a node whose IOMMU is off", "[list
   CHECK_THAT(all.out, Catch::Contains("\n-      0000:"));
 }
 
+TEST_CASE("list slices says what would fill it where nothing is served by DRA", "[list]") {
+  const Node node("hgx-8gpu");
+  constexpr char kHint[] = "nothing is served by DRA";
+  const ProgramResult none = node.Run({"list", "slices"});
+  CHECK(none.exit_code == 0);
+  CHECK_THAT(none.err, Catch::Contains(kHint) && Catch::Contains("`serve: dra`"));
+  CHECK_THAT(node.Run({"list", "slices", "-o", "yaml"}).err, !Catch::Contains(kHint));
+  CHECK_THAT(node.Run({"list"}).err, !Catch::Contains(kHint));
+  const std::string file =
+      node.dir().Write("dra.yaml", "resources: [{preset: nvidia, serve: dra}]");
+  const ProgramResult served = node.Run({"list", "slices", "--config", file});
+  CHECK_THAT(served.err, !Catch::Contains(kHint));
+  CHECK_THAT(served.out, Catch::Contains("0000:1b:00.0"));
+}
+
 TEST_CASE("a table is as wide as the terminal, or as COLUMNS where there is none", "[list]") {
   const Node node("hgx-8gpu");
   const auto longest = [](const std::string& text) {

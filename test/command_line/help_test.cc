@@ -41,6 +41,34 @@ TEST_CASE("the help of a command has its options, their defaults, examples and e
                  Catch::Contains("(VFIO_AGENT_UNBIND_TIMEOUT)"));
 }
 
+TEST_CASE("exit code 3 is told for the commands that mean something else by it", "[usage]") {
+  const auto flat = [](const std::string& text) {
+    std::string line = absl::StrReplaceAll(text, {{"\n", " "}, {"\\-", "-"}});
+    while (absl::StrReplaceAll({{"  ", " "}}, &line) > 0) continue;
+    return line;
+  };
+  for (const std::string& text :
+       {CommandHelp(*FindCommand("doctor"), 80), CommandHelp(*FindCommand("kubevirt"), 80),
+        ProgramHelp(80), ManualPage()}) {
+    CHECK_THAT(flat(text),
+               Catch::Contains("refused (plan, explain: only with --exit-code); doctor: "
+                               "a check failed; kubevirt --diff: something would not"));
+  }
+}
+
+TEST_CASE("config check promises the first error, not all of them", "[usage]") {
+  CHECK_THAT(CommandHelp(*FindCommand("config check"), 100),
+             Catch::Contains("Tells the first error, with file, line, column"));
+}
+
+TEST_CASE("a word that another option or command takes is told with it", "[usage]") {
+  CHECK(TellInstead(*FindCommand("config check"), "a.yaml") == "; did you mean --config a.yaml?");
+  CHECK_THAT(TellInstead(*FindCommand("plan"), "10de:"),
+             Catch::Contains("`vfio-agent explain 10de:`"));
+  CHECK(TellInstead(*FindCommand("list"), "\x1b[31m").find('\x1b') == std::string::npos);
+  CHECK(TellInstead(*FindCommand("doctor"), "10de:").empty());
+}
+
 TEST_CASE("a selector means whole groups, but of topology just the devices", "[usage]") {
   for (const char* command : {"bind", "release", "explain", "kubevirt"}) {
     CAPTURE(command);
@@ -53,6 +81,15 @@ TEST_CASE("a selector means whole groups, but of topology just the devices", "[u
     CHECK_THAT(absl::StrReplaceAll(text, {{"\n", " "}}),
                Catch::Contains("whole groups that it touches (topology: just the devices)"));
   }
+}
+
+TEST_CASE("a selector may be the uuid of a mediated device", "[usage]") {
+  for (const char* command : {"bind", "release", "explain", "kubevirt"}) {
+    CAPTURE(command);
+    CHECK_THAT(CommandHelp(*FindCommand(command), 1000),
+               Catch::Contains("the uuid of a mediated device"));
+  }
+  CHECK_THAT(ProgramHelp(1000), Catch::Contains("the uuid of a mediated device"));
 }
 
 TEST_CASE("help fits the terminal", "[usage]") {

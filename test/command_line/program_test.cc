@@ -53,7 +53,16 @@ TEST_CASE("what is missing or too much ends with 2, and says what", "[usage]") {
                Row{{"explain"}, "explain: SELECTOR is missing; see `vfio-agent help explain`"},
                Row{{"plan", "--config"}, "--config wants a value: FILE; see"},
                Row{{"topology", "--guest"}, "--guest wants a value: libvirt|kubevirt; see"},
-               Row{{"plan", "group:1"}, "plan takes no word 'group:1'"},
+               Row{{"plan", "group:1"},
+                   "plan takes no word 'group:1': it shows all groups; `vfio-agent explain "
+                   "group:1` tells of one, `vfio-agent bind group:1` binds it; see"},
+               Row{{"list", "65:00.0"},
+                   "is none of devices|groups|resources|slices; `vfio-agent explain 65:00.0` "
+                   "tells of one device or group; see"},
+               Row{{"config", "check", "new.yaml"},
+                   "config check takes no word 'new.yaml'; did you mean --config new.yaml? see"},
+               Row{{"config", "show", "new.yaml"}, "did you mean --config new.yaml? see"},
+               Row{{"completion", "csh"}, "'csh' is none of bash|zsh|fish; did you mean"},
                Row{{"list", "groups", "devices"}, "list takes no word 'devices' as well"},
                Row{{"plan", "--all=maybe"}, "--all"});
   CAPTURE(row.words);
@@ -84,6 +93,37 @@ TEST_CASE("help is for the program, for what was named so far, and for a command
              Catch::StartsWith("Usage: vfio-agent config show"));
 }
 
+TEST_CASE("an empty value behind '=' is the option's own, and the next word is another",
+          "[usage]") {
+  const ProgramResult result = RunAgent({"config", "show", "--nfd-dir=", "--cdi-dir=/x",
+                                         "--metrics-listen=", "--node-name=", "-o", "json"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const auto shown = nlohmann::json::parse(result.out);
+  CHECK(shown.at("nfd").at("dir") == "");
+  CHECK(shown.at("cdi").at("dir") == "/x");
+  CHECK(shown.at("metrics").at("listen") == "");
+  CHECK(shown.at("api").at("nodeName") == "");
+}
+
+TEST_CASE("an empty value that an option does not take is told as any other", "[usage]") {
+  struct Row {
+    std::vector<std::string> words;
+    const char* text;
+  };
+  const Row row = GENERATE(
+      Row{{"config", "show", "--resync=", "--cdi-dir=/x"},
+          "resync (from --resync): '': want a duration"},
+      Row{{"config", "show", "--state-dir="}, "stateDir (from --state-dir): '': want an absolute"},
+      Row{{"plan", "--output=", "--all"}, "--output: '' is none of table|wide|json|yaml"},
+      Row{{"topology", "--guest="}, "--guest: '' is none of libvirt|kubevirt"},
+      Row{{"plan", "--spoon="}, "plan has no option '--spoon='"});
+  CAPTURE(row.words);
+  const ProgramResult result = RunAgent(row.words);
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Catch::Contains(row.text));
+}
+
 TEST_CASE("of an option that stands twice the last counts", "[usage]") {
   CHECK(RunAgent({"version", "-o", "table", "-o", "json"}).out.front() == '{');
 }
@@ -109,6 +149,26 @@ TEST_CASE("a key of the file that is misspelt gets a suggestion", "[usage]") {
   CHECK(result.exit_code == 2);
   CHECK_THAT(result.err, Catch::Contains("bind.paralel: unknown key (known here: ") &&
                              Catch::Contains("did you mean 'parallel'?"));
+}
+
+TEST_CASE("a file of two documents is refused at the second one", "[usage]") {
+  const ScratchDir dir;
+  const std::string file = dir.Write("config.yaml", "mode: container\n---\nmode: sideways\n");
+  const ProgramResult result = RunAgent({"config", "check", "--config", file});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Catch::Contains("config.yaml:2:1: a second document"));
+}
+
+TEST_CASE("a misspelt variable is told by config check and config show, and no error", "[usage]") {
+  const std::string command = GENERATE("check", "show");
+  CAPTURE(command);
+  const ProgramResult result =
+      RunAgent({"config", command, "--config", "/dev/null"},
+               {"VFIO_AGENT_UNBIND_TIMOUT=5s", "VFIO_AGENT_PORT=tcp://10.0.0.1:9431"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.err ==
+        "vfio-agent: VFIO_AGENT_UNBIND_TIMOUT of the environment means nothing; did you mean "
+        "VFIO_AGENT_UNBIND_TIMEOUT?\n");
 }
 
 TEST_CASE("what cannot be a listening address is a usage error with its setting", "[node]") {

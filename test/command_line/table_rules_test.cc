@@ -1,5 +1,6 @@
 // What must hold for each row of the command table.
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <set>
 
 #include "agent/commands/command_table.h"
@@ -60,6 +61,20 @@ TEST_CASE("a fallback is one of the choices, where there are choices", "[usage]"
     CAPTURE(std::string(row.name));
     const std::vector<std::string> choices = ChoicesOf(row.value);
     if (!choices.empty()) CHECK(std::ranges::count(choices, row.fallback) == 1);
+  }
+}
+
+TEST_CASE("each option that a variable stands for has its misspelling told", "[usage]") {
+  for (const OptionRow& row : OptionsOf(nullptr)) {
+    if (!row.variable) continue;
+    std::string misspelt = VariableOf(row);
+    std::swap(misspelt.end()[-1], misspelt.end()[-2]);
+    CAPTURE(misspelt);
+    ::setenv(misspelt.c_str(), "x", 1);  // NOLINT(concurrency-mt-unsafe)
+    const std::vector<std::string> told = TellMisspeltVariables();
+    ::unsetenv(misspelt.c_str());  // NOLINT(concurrency-mt-unsafe)
+    REQUIRE(told.size() == 1);
+    CHECK_THAT(told.front(), Catch::StartsWith(misspelt) && Catch::Contains(VariableOf(row)));
   }
 }
 

@@ -110,7 +110,7 @@ TEST_CASE("pods come and go by command, and PodResources tells of them or not", 
   TempDir dir;
   const auto claims = [&] {
     return ReadPodClaims({.device_plugin_dir = dir.path(), .root_dir = dir.path()},
-                         absl::Milliseconds(500));
+                         absl::Seconds(2));
   };
   PodClaims both, one, silent, refused, again;
   const auto after = [&](PodClaims& out, const std::string& line) {

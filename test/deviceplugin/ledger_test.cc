@@ -120,6 +120,22 @@ TEST_CASE("R28: what pods have of an agent before this one is offered from the f
   CHECK_FALSE(offers[0].units[0].healthy);
 }
 
+TEST_CASE("R27: what a pod has and no answer tells of counts as answered with what is there",
+          "[deviceplugin]") {
+  Board board;
+  const PodClaims claims{.list = {{"team", "vm", "compute", kName, "0000:11:00.0"},
+                                  {"team", "claim", "", kName, "0000:12:00.0"}}};
+  board.ledger.Learn(claims, {{.resource = kName, .units = {board.a, board.b}}});
+  CHECK(board.ledger.answers().size() == 1);
+  OfferedUnit later = board.a;
+  CHECK(board.ledger.CheckUnchanged(later).ok());
+  later.group = 8;
+  CHECK_FALSE(board.ledger.CheckUnchanged(later).ok());
+  // What was answered is not told anew.
+  board.ledger.Learn(claims, {{.resource = kName, .units = {later}}});
+  CHECK_FALSE(board.ledger.CheckUnchanged(later).ok());
+}
+
 TEST_CASE("two calls at the same moment never get two parts of one group", "[deviceplugin]") {
   for (int round = 0; round < 200; ++round) {
     Board board;

@@ -34,6 +34,7 @@ struct VgpuTree {
     Type("1145\n");
     Link("iommu_group", "x/40");
     Link("driver", "x/nvidia");
+    Link("physfn", "x/0000:41:00.0");
     fs::create_directories(dir.path() + "/dev/vfio");
     for (const char* node : {"vfio", "40"}) std::ofstream(dir.path() + "/dev/vfio/" + node) << "";
   }
@@ -92,6 +93,20 @@ TEST_CASE("VGPU: a vGPU is given on its vendor's driver, unless it has changed",
     fs::remove(node.dir.path() + "/dev/vfio/40");
     CHECK_THAT(node.Verify(), Catch::Contains("node-missing"));
   }
+}
+
+TEST_CASE("VGPU: where one function of a card hangs, so do the others", "[deviceplugin]") {
+  const VgpuTree node;
+  const auto hangs = [](const std::vector<DriverFile>& files) {
+    REQUIRE(files.size() == 1);
+    CHECK(files[0].device.ToString() == kVf);
+    CHECK(files[0].card.ToString() == "0000:41:00.0");
+    return DriverTexts{{files[0].path, Silence(files[0].path)}};
+  };
+  CHECK_THAT(std::string(VerifyUnit(*Tree::Open(node.dir.path()), Vgpu(), hangs).message()),
+             Catch::Contains("its driver does not answer"));
+  node.Link("physfn", "");
+  CHECK_THAT(node.Verify(), Catch::Contains("it is no virtual function any more"));
 }
 
 TEST_CASE("VGPU: a vGPU that loses its type stays listed as unhealthy", "[deviceplugin]") {

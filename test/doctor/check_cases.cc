@@ -145,6 +145,19 @@ const std::vector<Case>& ModuleCases() {
       {"reading", State::kWarn, "odd thing", [](Facts& f) { f.notes = {"odd thing"}; }},
       {"selection", State::kWarn, "selects no device",
        [](Facts& f) { f.picture->plan = DefaultPlan(Node({})); }},
+      {"selection", State::kWarn, "1 refused: none can be offered",
+       [](Facts& f) {
+         f.picture->facts = Node(
+             {Function(kGroup26, 26, "nvidia", "10de:2330", 0x030200), Nvme("0000:66:00.0", 26)});
+         f.picture->plan = DefaultPlan(f.picture->facts);
+       }},
+      {"selection", State::kWarn, "no device can be offered",
+       [](Facts& f) {
+         f.picture->plan.resources.clear();
+         f.picture->plan.refusals = {{.code = Code::kVfioDriverMissing, .group = 26}};
+       }},
+      {"selection", State::kOk, "no device can be offered",
+       [](Facts& f) { f.picture->plan.resources.clear(); }},
       {"selection", State::kWarn, "mode is container", [](Facts& f) { f.passthrough = false; }},
       {"selection", State::kFail, "unit 0000:65:00.0: two errors",
        [](Facts& f) {

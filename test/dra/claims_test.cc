@@ -108,6 +108,13 @@ TEST_CASE("names in a claim lead to no other path", "[dra]") {
   CHECK_FALSE(IsPlainUid(name == "A" ? "A/" : name));
 }
 
+TEST_CASE("a claim nested deeper than any is none", "[dra]") {
+  std::string text = ClaimJson(kRef, {{"gpu", "0000-3b-00-0"}}).dump();
+  REQUIRE(ParseAllocation(text, kRef, "vfio-agent", "node-1").ok());
+  text.insert(1, R"("x":)" + std::string(10'000, '[') + std::string(10'000, ']') + ",");
+  CHECK(absl::IsDataLoss(ParseAllocation(text, kRef, "vfio-agent", "node-1").status()));
+}
+
 TEST_CASE("what is no ResourceClaim is refused", "[dra]") {
   const std::string text = GENERATE("", "null", "[]", "{", "{\"kind\": \"ResourceClaim\"}",
                                     "{\"kind\": 1, \"metadata\": []}");

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "sysfs/fd.h"
+#include "sysfs/watch.h"
 #include "test/fuzz/require.h"
 
 namespace vfio_agent {
@@ -92,7 +93,8 @@ class Maker {
     const Fd parent =
         OpenDirs(dir, slash == std::string_view::npos ? std::string_view() : path.substr(0, slash));
     const std::string name(path.substr(slash + 1));
-    if (!IsName(name) || !parent.valid()) return;
+    // That one would say what the others are to be like.
+    if (!IsName(name) || !parent.valid() || name == kReplayFile) return;
     if (at == std::string_view::npos) {
       OpenDir(parent, name);
       return;

@@ -19,12 +19,13 @@ bool ChangesDriver(const Action& action) {
   return op == "override" || op == "unbind" || op == "probe";
 }
 
-// The drivers that the kernel lets share a group with a guest's device. A variant driver of any
-// name is told by what it makes: a character device below the function's vfio-dev.
+// The drivers that the kernel lets share a group with a guest's device: those that do no DMA for
+// anybody, of ports as well. A variant driver of any name is told by what it makes: a character
+// device below the function's vfio-dev.
 bool SparesTheGroup(const PciDevice& device) {
   const std::string& driver = *device.driver;
   return device.vfio_cdev || driver.ends_with("vfio-pci") || driver.ends_with("vfio_pci") ||
-         driver == "pci-stub";
+         driver == "pci-stub" || driver == "pcieport";
 }
 
 void CheckMembers(const NodeFacts& facts, const GroupPlan& group) {

@@ -5,6 +5,8 @@
 #
 # SECONDS for each program, 60 if not given; NAME: address, tree, …; all if none is given. Inputs
 # that reach something new are kept in BUILD_DIR/corpus/NAME, findings in BUILD_DIR/findings.
+# With SEED=N in the environment each run tries the same inputs in the same order; otherwise others
+# each time.
 #
 # Exit codes: 0 nothing found, 1 something was found or did not run, 2 usage.
 set -euo pipefail
@@ -40,7 +42,7 @@ run_one() {
   [[ -f $source_dir/words/$name ]] && options=(-dict="$source_dir/words/$name")
   # The first folder is where libFuzzer writes; the seeds are only read.
   if ! TMPDIR=$scratch/$name "$program" -max_total_time="$seconds" -timeout=10 \
-    -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$findings/$name-" \
+    -rss_limit_mb=2048 -seed="${SEED:-0}" -print_final_stats=1 -artifact_prefix="$findings/$name-" \
     "${options[@]}" "$corpus" "$source_dir/seeds/$name" >"$log" 2>&1; then
     report "$name" "$program" "$log"
     return 1

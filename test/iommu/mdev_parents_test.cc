@@ -125,5 +125,53 @@ TEST_CASE("VGPU: a type is not called unknown where a card does not tell its typ
         "unbind-stuck 0000:3b:00.0");
 }
 
+TEST_CASE("VGPU: each card that makes none is refused by the entry that selects it", "[mdev]") {
+  NodeFacts facts = Node({T4(kT4, 5, 0), T4(kT4b, 6, 0), Audio("0000:5e:00.1", 6), T4(kT4c, 7, 1)});
+  facts.mdev.parents = {ParentOf(kT4)};
+  for (PciDevice& device : facts.devices) device.vendor = 0x10de;
+  Policy policy = Wanting({{"GRID T4-1Q", 2}});
+  policy.resources[0].select = {{.address = At(kT4c)}};
+  const Plan plan = PlanFor(facts, policy);
+  CHECK(Created(plan) == "3b:2 ");
+  CHECK(Codes(plan.refusals) ==
+        "vfio-driver-missing 0000:5e:00.0\nvfio-driver-missing 0000:af:00.0");
+  CHECK(plan.refusals.at(1).text ==
+        "mdev[0].parent selects 0000:af:00.0 (10de:1eb8, driver nvidia), which makes no mediated "
+        "devices: its driver shows no mdev_supported_types");
+  CHECK(GroupOf(plan, 6).verdict == Verdict::kRefused);
+  CHECK(GroupOf(plan, 7).verdict == Verdict::kRefused);
+}
+
+TEST_CASE("VGPU: of a card whose virtual functions are the parents nothing else is asked",
+          "[mdev]") {
+  NodeFacts facts = Node({T4(kT4, 5, 0), T4("0000:3b:00.4", 6, 0), T4("0000:3b:00.5", 7, 0)});
+  Find(facts, kT4).sriov_total_vfs = Fact<int>(16);
+  for (const char* vf : {"0000:3b:00.4", "0000:3b:00.5"}) Find(facts, vf).physfn = At(kT4);
+  facts.mdev.parents = {ParentOf("0000:3b:00.4")};
+  CHECK(PlanFor(facts, Wanting({{"GRID T4-1Q", 1}})).refusals.empty());
+  facts.mdev.parents.clear();
+  const Plan none = PlanFor(facts, Wanting({{"GRID T4-1Q", 1}}));
+  CHECK(Codes(none.refusals) == "vfio-driver-missing 0000:3b:00.0");
+  CHECK_THAT(none.refusals.at(0).remedy, Catch::Contains("sriov-manage -e 0000:3b:00.0"));
+}
+
+TEST_CASE("VGPU: a card that makes none is a warning in the group of one that does", "[mdev]") {
+  NodeFacts facts = Node({T4(kT4, 5, 0), T4(kT4b, 5, 0)});
+  facts.mdev.parents = {ParentOf(kT4)};
+  const Plan plan = PlanFor(facts, Wanting({{"GRID T4-1Q", 2}}));
+  CHECK(plan.refusals.empty());
+  CHECK(Codes(plan.warnings) == "vfio-driver-missing 0000:5e:00.0");
+  CHECK(Created(plan) == "3b:2 ");
+}
+
+TEST_CASE("VGPU: a card without a group that makes none is listed", "[mdev]") {
+  NodeFacts facts = LoneParents();
+  facts.mdev.parents.clear();
+  const Plan plan = PlanFor(facts, Wanting({{"GRID T4-1Q", 2}}));
+  CHECK(plan.refusals.size() == 3);
+  CHECK(PlanOfT4(plan).verdict == Verdict::kRefused);
+  CHECK(Codes(PlanOfT4(plan).refusals) == "vfio-driver-missing 0000:3b:00.0");
+}
+
 }  // namespace
 }  // namespace vfio_agent

@@ -88,7 +88,7 @@ TEST_CASE("after a release the node is as it was, companions and overrides too",
 TEST_CASE("a release without notes finds the drivers that the kernel knows", "[iommu]") {
   Machine machine;
   REQUIRE(machine.Bind().status.ok());
-  const auto releases = PlanRelease(machine.fake.Facts(), Asked(), {At(kGpu)});
+  const auto releases = PlanRelease(machine.fake.Facts(), Asked(), {At(kGpu), At(kAudio)});
   REQUIRE(machine.Run(releases.at(0).actions).status.ok());
   CHECK(machine.Drivers() == "pcieport nvidia snd_hda_intel ");
 }

@@ -83,6 +83,7 @@ TEST_CASE("what is no selector is refused and said what was wanted", "[iommu]") 
   const absl::Status status = ParseTarget(text, {}).status();
   CHECK(absl::IsInvalidArgument(status));
   CHECK(Why(status).starts_with("'" + text + "' is no selector: want an address"));
+  CHECK(Why(status).ends_with("or the uuid of a mediated device that is there"));
 }
 
 TEST_CASE("a short address means the one device that ends so", "[iommu]") {

@@ -80,6 +80,16 @@ TEST_CASE("VFs that are there are units, their physical function is not", "[iomm
   }
 }
 
+TEST_CASE("a function that says it is a VF and a bridge is a bridge", "[iommu]") {
+  NodeFacts facts = WithVfsMade();
+  for (PciDevice& device : facts.devices) {
+    if (device.IsVf()) device.config.is_bridge = true;
+  }
+  const Plan plan = PlanVfsOf(facts, std::nullopt);
+  CHECK(plan.resources.empty());
+  CHECK(GroupOf(plan, 21).verdict == Verdict::kUnselected);
+}
+
 TEST_CASE("without a number no VF is made", "[iommu]") {
   const Plan plan = PlanVfsOf(Node({Pf()}), std::nullopt);
   CHECK(GroupOf(plan, 20).actions.empty());

@@ -178,5 +178,23 @@ TEST_CASE("VGPU: a function without a group can be given to nobody", "[vgpu]") {
   CHECK(Written(plan) == "0000:41:00.6=1145 ");
 }
 
+TEST_CASE("VGPU: only a controller is a card, and what is beside it stays with it", "[vgpu]") {
+  NodeFacts facts =
+      Node({L40s(kCardA, 5), Function("0000:41:00.1", 7, "snd_hda_intel", "10de:22ba", 0x040300),
+            Function("0000:05:00.0", 8, "vfio-pci", "10de:22a3", 0x068000)});
+  Policy policy = WantingVgpus({{"1145", 1}});
+  policy.resources[0].select = {{.vendor = uint16_t{0x10de}}};
+  const Plan plan = PlanFor(facts, policy);
+  REQUIRE(GroupOf(plan, 5).refusals.size() == 1);
+  CHECK_THAT(GroupOf(plan, 5).refusals[0].text,
+             Catch::StartsWith("vgpu[0].parent selects 0000:41:00.0 (10de:26b9, driver nvidia)"));
+  CHECK_THAT(GroupOf(plan, 5).refusals[0].remedy, Catch::Contains("narrow vgpu[0].parent"));
+  CHECK(GroupOf(plan, 7).refusals.empty());
+  CHECK(GroupOf(plan, 7).verdict == Verdict::kUnselected);
+  CHECK(GroupOf(plan, 8).verdict != Verdict::kUnselected);
+  CHECK(ParentEntry(policy, Find(facts, "0000:41:00.1")) == "vgpu[0].parent");
+  CHECK(ParentEntry(policy, Find(facts, "0000:05:00.0")).empty());
+}
+
 }  // namespace
 }  // namespace vfio_agent

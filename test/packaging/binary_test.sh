@@ -75,7 +75,7 @@ compile() {
     CCACHE_DISABLE=1 ninja -C build/release "${objects[@]}")
 }
 
-objects=(CMakeFiles/vfio_agent_sysfs.dir/sysfs/pci_address.cc.o
+objects=(CMakeFiles/vfio_agent_sysfs.dir/sysfs/device/pci_address.cc.o
   CMakeFiles/vfio_agent_proto.dir/generated/proto/health.pb.cc.o)
 
 compiles_the_same() {

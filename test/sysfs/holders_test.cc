@@ -174,6 +174,12 @@ TEST_CASE("a group whose node can be opened, or is not there, is not open", "[sy
   CHECK(IsGroupOpen(fake.Open(), 27) == false);
 }
 
+TEST_CASE("a group whose node cannot be opened for another reason may be open", "[sysfs]") {
+  FakeTree fake;
+  fake.Write("dev/vfio/26/x", "");  // EISDIR
+  CHECK_FALSE(IsGroupOpen(fake.Open(), 26).has_value());
+}
+
 TEST_CASE("without nodes of groups a group is open where a process has a member's own", "[sysfs]") {
   Processes processes;
   processes.Below(kCard, "vfio-dev/vfio3/dev", "242:3");

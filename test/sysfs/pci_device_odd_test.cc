@@ -186,6 +186,12 @@ TEST_CASE("a config space that is a link out of the root is not read", "[sysfs]"
   CHECK(OnlyError(device) == "config: not a regular file");
 }
 
+TEST_CASE("a region of all addresses is none", "[sysfs]") {
+  OddTree fake;
+  fake.Write(FakeTree::Of(kOdd, "resource"), "0x0 0xffffffffffffffff 0x0\n0x1000 0x1fff 0x200\n");
+  CHECK(ReadOdd(fake).bars == std::vector<Bar>{{.index = 1, .size_bytes = 0x1000}});
+}
+
 TEST_CASE("resource lines that are nonsense end the list of regions", "[sysfs]") {
   OddTree fake;
   fake.Write(FakeTree::Of(kOdd, "resource"), "0x1000 0x1fff 0x200\nfoo bar\n0x3000 0x3fff 0x200\n");

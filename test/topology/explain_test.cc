@@ -96,6 +96,22 @@ TEST_CASE("explain: a group that nobody selected says what would be if it were",
   CHECK(named);
 }
 
+TEST_CASE("explain: a card that the parents of mdev take is told by that entry", "[node]") {
+  const Node node("mixed-8gpu");
+  const std::string config =
+      node.dir().Write("config.yaml",
+                       "resources: [{select: [{address: \"0000:42:00.0\"}]}]\n"
+                       "mdev: [{parent: [{vendor: \"10de\"}], types: {GRID T4-1Q: 2}}]\n");
+  CHECK(node.RunJson({"plan", "--config", config}).at("refusals").size() == 8);
+  const ProgramResult told = node.Run({"explain", "42:00.0", "--config", config});
+  CHECK_THAT(told.out, Catch::Contains("mdev[0].parent selects 0000:42:00.0") &&
+                           !Catch::Contains("could be given away"));
+  const ProgramResult refused = node.Run({"bind", "42:00.0", "--config", config});
+  CHECK(refused.exit_code == 3);
+  CHECK_THAT(refused.out, Catch::Contains("mdev[0].parent selects 0000:42:00.0") &&
+                              !Catch::Contains("add it to resources[].select"));
+}
+
 TEST_CASE("explain: a bridge's group is told, and nobody is asked to select it", "[node]") {
   const Node node("hgx-8gpu");
   const ProgramResult result = node.Run({"explain", "17:02.0"});

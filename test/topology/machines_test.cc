@@ -1,6 +1,7 @@
 // Distances on recorded machines. The grades were worked out by hand from the bridges that each
 // file lists, by the legend of `nvidia-smi topo -m`.
 #include "test/agent/node.h"
+#include "test/agent/vgpu_machines.h"
 
 namespace vfio_agent {
 namespace {
@@ -123,6 +124,23 @@ resources:
     if (device.at("kind") == "other") others.push_back(device.at("address"));
   }
   CHECK(others == std::vector<std::string>{"0000:02:00.0"});
+}
+
+TEST_CASE("a card whose mediated devices or virtual functions go to guests is the host's",
+          "[node]") {
+  const auto [machine, config] =
+      GENERATE(std::pair(std::string(kT4Host) + kT4Devices,
+                         "mdev: [{parent: [{vendor: \"10de\"}], types: {GRID T4-1Q: 2}}]\n"),
+               std::pair(std::string(kL40sMachine),
+                         "vgpu: [{parent: [{vendor: \"10de\"}], types: {NVIDIA L40S-1B: 2}}]\n"));
+  const Node node(Node::MachineText{machine});
+  const std::string file = node.dir().Write("config.yaml", config);
+  const nlohmann::json device = node.RunJson({"topology", "--config", file}).at("devices").at(0);
+  CHECK(device.at("host") == true);
+  CHECK(device.at("resource").is_null());
+  CHECK_THAT(node.Run({"topology", "--config", file}).out,
+             Catch::Contains(" host ") && !Catch::Contains("unselected"));
+  CHECK_THAT(node.Run({"topology", "-o", "dot", "--config", file}).out, Catch::Contains("host, "));
 }
 
 TEST_CASE("selectors choose what is compared", "[node]") {
