@@ -36,7 +36,7 @@ struct YamlEntry {
 struct YamlLimits {
   int deepest = 16;
   size_t most_values = 100'000;
-  size_t most_places = size_t{32} << 20;  // bytes of all YamlValue::where
+  size_t most_places = size_t{16} << 20;  // bytes of all YamlValue::where
   int most_documents = 1'000;
 };
 
