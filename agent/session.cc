@@ -92,6 +92,7 @@ std::optional<StuckWrite> Session::StuckElsewhere(int group, const Records& reco
       last = &record;
     }
   }
+  begun = std::max(begun, GroupLocked(settings_.state_dir, group));
   const absl::Duration limit = settings_.unbind_timeout + settings_.node_timeout;
   if (last == nullptr || absl::Now() - begun < limit) return std::nullopt;
   return StuckWrite{.device = last->address,

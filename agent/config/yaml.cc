@@ -86,25 +86,35 @@ class Converter {
 // An ear for nothing but where documents begin.
 class Ignore : public YAML::EventHandler {
  public:
-  YAML::Mark begin;  // of the last one
+  YAML::Mark begin;    // of the last one
+  bool empty = false;  // it
 
-  void OnDocumentStart(const YAML::Mark& mark) override { begin = mark; }
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    begin = mark;
+    empty = true;
+  }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override { empty = false; }
   void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                const std::string&) override {}
+                const std::string&) override {
+    empty = false;
+  }
   void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {}
+                       YAML::EmitterStyle::value) override {
+    empty = false;
+  }
   void OnSequenceEnd() override {}
   void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                  YAML::EmitterStyle::value) override {}
+                  YAML::EmitterStyle::value) override {
+    empty = false;
+  }
   void OnMapEnd() override {}
 };
 
 // yaml-cpp takes a bracket that closes nothing for the start of a document, for ever, and its
 // LoadAll() keeps each of them. Where the first document beyond `most` begins; nullopt where there
-// are no more.
+// are no more, but perhaps an empty one: a "---" at the end.
 std::optional<YAML::Mark> DocumentBeyond(int most, const std::string& text) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
@@ -112,7 +122,9 @@ std::optional<YAML::Mark> DocumentBeyond(int most, const std::string& text) {
   for (int i = 0; i <= most; ++i) {
     if (!parser.HandleNextDocument(ignore)) return std::nullopt;
   }
-  return ignore.begin;
+  const YAML::Mark begin = ignore.begin;
+  if (ignore.empty && !parser.HandleNextDocument(ignore)) return std::nullopt;
+  return begin;
 }
 
 absl::Status ErrorAt(const YAML::Mark& mark, const std::string& file_name,

@@ -15,9 +15,10 @@
 namespace vfio_agent {
 namespace {
 
-constexpr absl::Duration kShutdown = absl::Seconds(1);
-// For what the cluster is still to be told: both together within two seconds.
-constexpr absl::Duration kLastWords = absl::Seconds(1);
+// Of each side's servers, and of all together with the last words to the cluster: two seconds are
+// what the end may take.
+constexpr absl::Duration kShutdown = absl::Milliseconds(600);
+constexpr absl::Duration kWholeEnd = absl::Milliseconds(1700);
 // How often an agent that waits looks whether the one before it has gone.
 constexpr absl::Duration kLockPoll = absl::Milliseconds(200);
 
@@ -123,11 +124,12 @@ int Agent::Run() {
 
 void Agent::End() {
   const bool released = session_.settings().on_exit == OnExit::kRelease && exit_code_ == kExitDone;
+  const absl::Time end = MonotonicNow() + kWholeEnd;
   dra_.Shutdown(kShutdown);
   plugins_->Shutdown(kShutdown);
   keep_again_ = absl::InfinitePast();
   KeepAnswers(MonotonicNow());  // of the last calls
-  cluster_.End(session_.settings(), released, kLastWords);
+  cluster_.End(session_.settings(), released, end - MonotonicNow());
   session_.Remember(MakeWish(MonotonicNow()));
   if (session_.settings().on_exit != OnExit::kRelease) return;
   FinishJobs();

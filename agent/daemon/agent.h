@@ -76,6 +76,7 @@ class Agent {
   void KeepAnswers(absl::Time now);
   void OnAllocated(const std::vector<std::string>& ids, absl::Time now);
   void Publish(const Picture& picture, const std::vector<std::string>& notes);
+  std::vector<Offer> OffersBefore(const Picture& picture) const;
   void WriteCdi(const std::vector<Offer>& offers);
   void TellNfd(const std::string& dir, const NfdLabels& labels);
   void OpenMode();
@@ -139,6 +140,7 @@ class Agent {
   std::map<int, StuckWrite> stuck_before_;  // by group: of agents before this one
   std::string last_read_error_;
   bool looked_ = false;  // there was a picture
+  bool learnt_ = false;  // what pods had when the kubelet listed them first
   bool terminated_ = false;
   int exit_code_ = 0;
 };

@@ -38,19 +38,34 @@ void Agent::Tell() {
   TellCluster();
 }
 
+// What agents before this one offered and pods have. What a claim was given was on no list, and of
+// an old answer alone that cannot be told.
+std::vector<Offer> Agent::OffersBefore(const Picture& picture) const {
+  const PodClaims& claims = picture.custody.tenancy->claims;
+  std::vector<Offer> offers = OffersOfPods(claims, ledger_->answers());
+  if (claims.known) return offers;
+  for (const Resource& resource : picture.plan.resources) {
+    if (resource.serve == Serve::kDra)
+      std::erase_if(offers, [&](const Offer& offer) { return offer.resource == resource.name; });
+  }
+  return offers;
+}
+
 void Agent::Publish(const Picture& picture, const std::vector<std::string>& notes) {
   SetAside(picture);
   for (const Event& event : transitions_.Compare(picture, notes)) Say(event);
   const Settings& settings = session_.settings();
   const Tenancy& tenancy = *picture.custody.tenancy;
   std::vector<Offer> offers = MakeOffers(
-      picture.plan, picture.facts,
-      looked_ ? offers_ : OffersOfPods(tenancy.claims, ledger_->answers()),
+      picture.plan, picture.facts, looked_ ? offers_ : OffersBefore(picture),
       {.iommufd = settings.iommufd, .cdi_names = settings.cdi_names}, &tenancy, MonotonicNow());
   dra_.HoldBack(offers);
   for (const Event& event : Transitions::CompareOffers(offers_, offers)) Say(event);
   offers_ = std::move(offers);
-  if (!looked_) ledger_->Learn(tenancy.claims, offers_);
+  if (!learnt_ && tenancy.claims.known && tenancy.silent.empty()) {
+    ledger_->Learn(tenancy.claims, offers_);
+    learnt_ = true;
+  }
   WriteCdi(offers_);
   plugins_->Set(offers_);
   for (const Event& event : dra_.Publish(session_, picture, offers_, MonotonicNow())) Say(event);
@@ -96,7 +111,7 @@ void Agent::StepDra(absl::Time now) {
 // Where another process is at work, or something did not say who uses what, no event will tell
 // that it has come to an end.
 void Agent::LookAgain(const Picture& picture) {
-  if (picture.answered && picture.custody.underway.elsewhere.empty()) {
+  if (picture.answered && picture.custody.underway.elsewhere.empty() && stuck_before_.empty()) {
     look_again_ = absl::InfiniteFuture();
     look_wait_ = kFirstLook;
     return;

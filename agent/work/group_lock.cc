@@ -1,6 +1,7 @@
 #include "agent/work/group_lock.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -34,10 +35,20 @@ absl::StatusOr<Fd> LockGroup(const std::string& state_dir, int group) {
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.valid()) return ErrnoStatus(absl::StrFormat("open %s", path));
   struct flock lock = Whole();
-  if (::fcntl(fd.get(), F_OFD_SETLK, &lock) == 0) return fd;
+  if (::fcntl(fd.get(), F_OFD_SETLK, &lock) == 0) {
+    // Only for whoever asks since when.
+    [[maybe_unused]] const int touched = ::futimens(fd.get(), nullptr);
+    return fd;
+  }
   if (errno != EAGAIN && errno != EACCES) return ErrnoStatus(absl::StrFormat("lock %s", path));
   return absl::UnavailableError(
       absl::StrFormat("another vfio-agent process is still at work on %s", SpellJobKey(group)));
+}
+
+absl::Time GroupLocked(const std::string& state_dir, int group) {
+  struct stat info = {};
+  if (::stat(PathOf(state_dir, group).c_str(), &info) != 0) return absl::InfinitePast();
+  return absl::TimeFromTimespec(info.st_mtim);
 }
 
 bool IsGroupLocked(const std::string& state_dir, int group) {

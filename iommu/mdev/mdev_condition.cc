@@ -28,16 +28,13 @@ std::string WhatNodeIsMissing(const MdevInstance& mdev, const NodeFacts& facts,
 
 Condition ConditionOfLone(const std::string& unit, int group, const std::string& resource,
                           const std::vector<PodClaim>& pods, const Tenants& tenants) {
-  for (const PodClaim& pod : pods) {
-    if (IsClaimFor(pod, resource)) return {UnitState::kHeld, Spell(pod)};
-  }
-  if (!pods.empty()) {
-    return Because(UnitState::kRefused, Code::kHeld,
-                   absl::StrFormat("%s has it as %s", Spell(pods.front()), pods.front().resource));
-  }
+  if (const auto claimed = ConditionByClaims(pods, resource)) return *claimed;
   if (tenants.IsGranted(unit)) return {UnitState::kHeld, "given to a pod a moment ago"};
   const std::vector<Holder>* const holders = tenants.HoldersOf(group);
-  if (holders == nullptr) return {UnitState::kReady, ""};
+  if (holders == nullptr) {
+    return pods.empty() ? Condition{UnitState::kReady, ""}
+                        : Condition{UnitState::kHeld, Spell(pods.front())};
+  }
   return Because(
       UnitState::kUnhealthy, Code::kInUseHolder,
       absl::StrFormat("group %d is open, and no pod has it: %s", group, Spell(holders->front())));

@@ -99,14 +99,7 @@ size_t CountPrimaries(const Draft& draft) {
 Condition ConditionOfTenant(const Draft& draft, const PciAddress& unit,
                             const std::vector<PodClaim>& pods, const Tenants& tenants) {
   const int group = *draft.plan.group;
-  for (const PodClaim& pod : pods) {
-    if (IsClaimFor(pod, draft.plan.resource)) return {UnitState::kHeld, Spell(pod)};
-  }
-  if (!pods.empty()) {
-    return {UnitState::kRefused,
-            Because(Code::kHeld, absl::StrFormat("%s has it as %s", Spell(pods.front()),
-                                                 pods.front().resource))};
-  }
+  if (const auto claimed = ConditionByClaims(pods, draft.plan.resource)) return *claimed;
   if (const std::string who = WhoHasParts(draft, tenants); !who.empty()) {
     return {UnitState::kWithheld, Because(Code::kGroupSplit, who)};
   }
@@ -127,10 +120,25 @@ Condition ConditionOfTenant(const Draft& draft, const PciAddress& unit,
                     absl::StrFormat("which pods have a part of group %d is not known: %s", group,
                                     unknown))};
   }
+  if (!pods.empty()) return {UnitState::kHeld, Spell(pods.front())};
   return {UnitState::kReady, ""};
 }
 
 }  // namespace
+
+std::optional<Condition> ConditionByClaims(const std::vector<PodClaim>& pods,
+                                           const std::string& resource) {
+  for (const PodClaim& pod : pods) {
+    if (IsCertain(pod) && IsClaimFor(pod, resource)) return Condition{UnitState::kHeld, Spell(pod)};
+  }
+  for (const PodClaim& pod : pods) {
+    if (IsClaimFor(pod, resource)) continue;
+    return Condition{
+        UnitState::kRefused,
+        Because(Code::kHeld, absl::StrFormat("%s has it as %s", Spell(pod), pod.resource))};
+  }
+  return std::nullopt;
+}
 
 Tenants::Tenants(const Custody& custody) : tenancy_(custody.tenancy ? &*custody.tenancy : nullptr) {
   if (tenancy_ == nullptr) return;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,12 @@ struct Condition {
   UnitState state = UnitState::kRefused;
   std::string reason;
 };
+
+// What pods that have a unit of `resource` make of it: held by one that the kubelet lists, or
+// refused since it has it as another resource. nullopt: nobody, or somebody perhaps, who counts
+// where nothing else is known of the unit.
+std::optional<Condition> ConditionByClaims(const std::vector<PodClaim>& pods,
+                                           const std::string& resource);
 
 // The state of the unit whose primary function is `primary`. `pods`: those that have it.
 Condition ConditionOf(const Draft& draft, const PciDevice& primary,

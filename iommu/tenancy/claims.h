@@ -28,6 +28,11 @@ struct PodClaim {
 // The container of a claim that may be none.
 inline constexpr char kPerhaps[] = "?";
 
+// A container's that the kubelet lists: not one that only its checkpoint has, or an old answer.
+inline bool IsCertain(const PodClaim& claim) {
+  return !claim.pod_namespace.empty() || claim.container.empty();
+}
+
 // "default/vm1"; "uid 0f3c…" or "a pod perhaps" where it has no known name.
 std::string NameOf(const PodClaim& claim);
 

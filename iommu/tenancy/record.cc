@@ -51,7 +51,7 @@ bool HasSetVgpu(const Record& record) {
 void DisownReplaced(const NodeFacts& facts, Records& records) {
   for (auto& [address, record] : records) {
     const PciDevice* const device = FindDevice(facts, address);
-    if (device == nullptr) continue;
+    if (device == nullptr || device->vendor == 0) continue;  // not there, or not to be read
     const bool same = device->vendor == record.vendor && device->device == record.device;
     record.this_boot = record.this_boot && same;
   }

@@ -256,7 +256,8 @@ std::optional<bool> IsGroupOpen(const Tree& tree, int group) {
     if (opened.ok()) return false;
     const int error = ErrnoOf(opened);
     if (error == EBUSY) return true;
-    if (error != ENOENT) return std::nullopt;
+    // No such node, or one whose group has gone.
+    if (error != ENOENT && error != ENXIO && error != ENODEV) return std::nullopt;
   }
   std::vector<DeviceNode> nodes;
   for (const std::string& cdev : GroupCdevs(tree, group)) nodes.push_back({.name = "vfio/" + cdev});

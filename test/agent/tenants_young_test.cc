@@ -27,6 +27,35 @@ TEST_CASE(
   CHECK(released.exit_code == 3);
 }
 
+TEST_CASE("R33: what may be a pod's still splits no group, whatever else is known",
+          "[node][grpc]") {
+  Boards boards;
+  SECTION("an old entry of the checkpoint beside a pod that has the sibling") {
+    boards.Checkpoint(kA);
+    boards.SetPod({kB});
+    boards.Start();
+    REQUIRE(boards.Sees("-++"));
+  }
+  SECTION("old answers of both, and a kubelet that lists no pods") {
+    boards.Start();
+    REQUIRE(boards.Sees("+++"));
+    for (const char* unit : {kA, kB}) {
+      REQUIRE(boards.Allocate({unit}).ok());
+      boards.SetPod({unit});
+      REQUIRE_FALSE(boards.daemon->WaitForLine({"event=unit_held", unit}, kLong).empty());
+      if (std::string_view(unit) == kB) break;
+      REQUIRE(boards.kubelet->RemovePod("team", "vm"));
+      REQUIRE(boards.Sees("+++"));
+    }
+    boards.daemon->Signal(SIGTERM);
+    REQUIRE(boards.daemon->WaitForEnd(kLong) == 0);
+    boards.kubelet->RefusePodResources("not now");
+    boards.Start();
+    REQUIRE(boards.Sees("--+"));
+  }
+  CHECK_FALSE(boards.Allocate({kA}).ok());
+}
+
 TEST_CASE("R25, R28: a unit is not offered by another name while the kubelet does not list pods",
           "[node][grpc]") {
   Boards boards;

@@ -19,7 +19,7 @@ TEST_CASE("a second document is an error where it begins", "[agent]") {
     const char* error;
   };
   const Row row = GENERATE(Row{"mode: container\n---\nmode: container\n", "c.yaml:2:1: a second"},
-                           Row{"---\nmode: container\n...\n---\n", "c.yaml:4:1: a second"},
+                           Row{"mode: container\n---\n---\n", "c.yaml:2:1: a second"},
                            Row{"---\n---\nmode: container\n", "c.yaml:2:1: a second"},
                            Row{"mode: container\n...\n# note\nnode: 1\n", "c.yaml:4:1: a second"},
                            Row{"mode: container\n--- x\n--- y\n", "c.yaml:2:1: a second"},
@@ -33,7 +33,8 @@ TEST_CASE("a second document is an error where it begins", "[agent]") {
 TEST_CASE("one document may begin with --- and end with ...", "[agent]") {
   for (const char* yaml : {"---\nmode: container\n...\n", "# note\n---\nmode: container\n",
                            "%YAML 1.2\n---\nmode: container\n...\n# note\n", "---\n", "...\n",
-                           "mode: container\n...\n\n...\n"}) {
+                           "mode: container\n...\n\n...\n", "mode: container\n---\n",
+                           "---\nmode: container\n---\n# note\n"}) {
     CAPTURE(yaml);
     CHECK(ErrorOf(yaml) == "valid");
   }

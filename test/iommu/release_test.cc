@@ -48,30 +48,6 @@ TEST_CASE("asked for by a companion, the group is still given back whole and onc
   CHECK(releases[0].members.size() == 2);
 }
 
-TEST_CASE("of a group that is the agent's in part only its own goes back, unless all is named",
-          "[iommu]") {
-  const Custody custody = Asked(TakenFrom({{kAudio, "snd_hda_intel"}}));
-  const auto own = PlanRelease(Bound(), custody, {At(kAudio)});
-  REQUIRE(own.size() == 1);
-  CHECK(own[0].members == std::vector<PciAddress>{At(kAudio)});
-  CHECK(PlanRelease(Bound(), custody, {At(kAudio), At(kGpu)}).at(0).members.size() == 2);
-}
-
-TEST_CASE("what the journal has of a card is not believed of another one in its place", "[iommu]") {
-  Records records = TakenFrom({{kGpu, "nvidia"}, {kAudio, "snd_hda_intel"}});
-  NodeFacts facts = Bound();
-  for (PciDevice& device : facts.devices) {
-    records.at(device.address).vendor = device.vendor;
-    records.at(device.address).device = device.device;
-  }
-  DisownReplaced(facts, records);
-  CHECK(records.at(At(kGpu)).this_boot);
-  ++facts.devices[0].device;
-  DisownReplaced(facts, records);
-  CHECK_FALSE(records.at(At(kGpu)).this_boot);
-  CHECK(records.at(At(kAudio)).this_boot);
-}
-
 TEST_CASE("a device of which nothing is known goes to the driver that the kernel finds",
           "[iommu]") {
   NodeFacts facts = Node({Gpu(kGpu, 17, "vfio-pci")});
