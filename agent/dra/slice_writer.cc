@@ -32,17 +32,32 @@ bool IsNoAnswerAboutNode(const absl::Status& status) {
 
 }  // namespace
 
+bool SliceWriter::IsOurs(const ApiJson& object) const {
+  return !TextAt(object, {"metadata", "name"}).empty() &&
+         TextAt(object, {"spec", "driver"}) == options_.driver &&
+         TextAt(object, {"spec", "nodeName"}) == options_.node;
+}
+
 void SliceWriter::Note(const ApiJson& object) {
+  if (!IsOurs(object)) return;
   const std::string name = TextAt(object, {"metadata", "name"});
-  if (name.empty() || TextAt(object, {"spec", "driver"}) != options_.driver ||
-      TextAt(object, {"spec", "nodeName"}) != options_.node) {
-    return;
-  }
   const std::string version = TextAt(object, {"metadata", "resourceVersion"});
   const auto known = seen_.find(name);
-  // The watch may still be behind the answer to our own request.
+  // The watch may still be behind the answer to our own request, or that behind the watch.
   if (known != seen_.end() && !IsAsNew(version, known->second.version)) return;
+  const auto gone = gone_.find(name);
+  if (gone != gone_.end() && (version == gone->second || !IsAsNew(version, gone->second))) return;
   seen_[name] = {.slice = ReadSlice(object), .version = version};
+}
+
+void SliceWriter::Forget(const ApiJson& object) {
+  if (!IsOurs(object)) return;
+  const std::string name = TextAt(object, {"metadata", "name"});
+  const std::string version = TextAt(object, {"metadata", "resourceVersion"});
+  gone_[name] = version;
+  const auto known = seen_.find(name);
+  // One that was made anew since has a later version.
+  if (known != seen_.end() && IsAsNew(version, known->second.version)) seen_.erase(known);
 }
 
 void SliceWriter::Saw(const WatchNews& news) {
@@ -51,15 +66,7 @@ void SliceWriter::Saw(const WatchNews& news) {
     listed_ = true;
   }
   for (const ApiJson& object : news.objects) {
-    if (news.kind != WatchNews::Kind::kGone) {
-      Note(object);
-      continue;
-    }
-    const auto known = seen_.find(TextAt(object, {"metadata", "name"}));
-    if (known == seen_.end()) continue;
-    // One that was made anew since has a later version.
-    const std::string version = TextAt(object, {"metadata", "resourceVersion"});
-    if (IsAsNew(version, known->second.version)) seen_.erase(known);
+    news.kind == WatchNews::Kind::kGone ? Forget(object) : Note(object);
   }
 }
 

@@ -57,7 +57,9 @@ class SliceWriter {
   };
 
   SlicePlan Plan() const;
+  bool IsOurs(const ApiJson& object) const;
   void Note(const ApiJson& object);
+  void Forget(const ApiJson& object);
   void Answered(const SliceCall& call, const ApiAnswer& answer);
   void Begin();
 
@@ -66,6 +68,9 @@ class SliceWriter {
   std::optional<std::vector<DraDevice>> wanted_;
   bool listed_ = false;
   std::map<std::string, Known> seen_;  // ours, by name
+  // Versions of those that were removed: the answer to our own request may come after the watch has
+  // told of its end.
+  std::map<std::string, std::string> gone_;
   std::string node_uid_;
   int64_t generation_ = 0;  // written last
   bool round_ = false;      // the Node was read, and the calls follow from it

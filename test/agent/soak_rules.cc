@@ -23,12 +23,13 @@ constexpr bool kMemoryTells = false;
 constexpr bool kMemoryTells = true;
 #endif
 
-// 0 for a process that has ended.
-long ResidentKb(pid_t pid) {
+// Its own memory: how much of its program the kernel maps at once is the page cache's matter. 0 for
+// a process that has ended.
+long OwnKb(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/status");
   for (std::string word; file >> word;) {
     long kb = 0;
-    if (word == "VmRSS:" && file >> kb) return kb;
+    if (word == "RssAnon:" && file >> kb) return kb;
   }
   return 0;
 }
@@ -130,7 +131,7 @@ void Soak::CheckOwners() {
 
 void Soak::CheckFootprint() {
   constexpr size_t kWarm = 20;  // steps
-  const long kb = ResidentKb(daemon_->pid()), fds = OpenFds(daemon_->pid());
+  const long kb = OwnKb(daemon_->pid()), fds = OpenFds(daemon_->pid());
   INFO(Story());
   if (kb == 0) FAIL("the daemon has ended by itself");
   // Until it has begun, what is measured is the image of this very test, from before exec().

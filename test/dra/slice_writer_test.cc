@@ -88,6 +88,28 @@ TEST_CASE("the watch that is behind our own answers makes no new round", "[dra]"
   CHECK_FALSE(story.writer.written());
 }
 
+TEST_CASE("a slice that is removed before our own request is answered is written again", "[dra]") {
+  Story story;
+  story.writer.Want(Many(1));
+  story.List();
+  REQUIRE(story.writer.Next(story.now));
+  story.writer.OnAnswer(Fine({{"metadata", {{"uid", "n-1"}}}}), story.now);
+  const auto call = story.writer.Next(story.now);
+  REQUIRE(call->kind == SliceCall::Kind::kApply);
+  ApiJson made = ApiJson(call->document);
+  made["metadata"]["resourceVersion"] = "7";
+  ApiJson removed = made;
+  removed["metadata"]["resourceVersion"] = GENERATE("7", "8");
+  story.writer.Saw({.kind = WatchNews::Kind::kSet, .objects = {made}});
+  story.writer.Saw({.kind = WatchNews::Kind::kGone, .objects = {removed}});
+  story.writer.OnAnswer(Fine(made), story.now);
+  CHECK_FALSE(story.writer.written());
+  story.version = 8;
+  story.now = story.writer.due();
+  CHECK(story.Run() == "node apply");
+  CHECK(story.writer.written());
+}
+
 TEST_CASE("two rounds have a pause between them", "[dra]") {
   Story story;
   story.writer.Want(Many(1));
