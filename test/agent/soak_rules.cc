@@ -131,11 +131,12 @@ void Soak::CheckOwners() {
 
 void Soak::CheckFootprint() {
   constexpr size_t kWarm = 20;  // steps
+  // Until it has begun, what is measured is the image of this very test, from before exec(): so
+  // this is asked first.
+  const bool begun = daemon_->CountLines({"event=agent_started"}) > 0;
   const long kb = OwnKb(daemon_->pid()), fds = OpenFds(daemon_->pid());
   INFO(Story());
   if (kb == 0) FAIL("the daemon has ended by itself");
-  // Until it has begun, what is measured is the image of this very test, from before exec().
-  const bool begun = daemon_->CountLines({"event=agent_started"}) > 0;
   if (!begun || story_.size() < kWarm) return;
   if (first_kb_ == 0) {
     first_kb_ = kb;
