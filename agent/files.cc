@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "absl/strings/str_format.h"
@@ -37,10 +39,16 @@ absl::Status MakeDirectories(const std::string& path, mode_t mode) {
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t limit) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid()) return ErrnoStatus(absl::StrFormat("open %s", path));
-  std::string text(limit, '\0');
-  const ssize_t n = ::read(fd.get(), text.data(), text.size());
-  if (n < 0) return ErrnoStatus(absl::StrFormat("read %s", path));
-  text.resize(static_cast<size_t>(n));
+  // Piece by piece: `limit` may be a thousand times what there is.
+  std::string text;
+  std::array<char, size_t{16} * 1024> piece;
+  while (text.size() < limit) {
+    const ssize_t n = ::read(fd.get(), piece.data(), std::min(piece.size(), limit - text.size()));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(absl::StrFormat("read %s", path));
+    if (n == 0) break;
+    text.append(piece.data(), static_cast<size_t>(n));
+  }
   return text;
 }
 

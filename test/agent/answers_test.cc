@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "agent/files.h"
 #include "sysfs/status.h"
 #include "test/agent/program.h"
 
@@ -50,6 +51,15 @@ TEST_CASE("a file of answers that cannot be understood is set aside with its rea
   CHECK(std::filesystem::exists(file.path() + ".aside"));
   REQUIRE(file.Read().ok());
   CHECK(file.Read()->empty());
+}
+
+TEST_CASE("what a small file takes to be read does not depend on the limit", "[agent]") {
+  const ScratchDir dir;
+  const std::string path = dir.Write("small", "text");
+  const auto text = ReadSmallFile(path, size_t{1} << 46);
+  REQUIRE(text.ok());
+  CHECK(*text == "text");
+  CHECK(*ReadSmallFile(path, 2) == "te");
 }
 
 }  // namespace
