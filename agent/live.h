@@ -9,6 +9,10 @@ namespace vfio_agent {
 // named it; then it is that of the copy.
 bool IsLive(const Session& session, const char* key);
 
+// A tree of plain files, such as an unpacked snapshot: what is written there stays as it is
+// written. A simulated kernel comes by FUSE.
+bool IsCopy(const Tree& tree);
+
 // True where a daemon can be asked in stateDir.
 bool IsStateDirLive(const Session& session);
 

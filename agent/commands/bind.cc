@@ -7,6 +7,7 @@
 #include "agent/daemon/report.h"
 #include "agent/exit_code.h"
 #include "agent/explain/explanation.h"
+#include "agent/live.h"
 #include "agent/log.h"
 #include "agent/text/json.h"
 #include "agent/work/holders_now.h"

@@ -9,6 +9,7 @@
 #include "agent/daemon/daemon_lock.h"
 #include "agent/daemon/report.h"
 #include "agent/exit_code.h"
+#include "agent/live.h"
 #include "agent/log.h"
 #include "agent/outlets/status.h"
 #include "agent/text/json.h"

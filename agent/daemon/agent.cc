@@ -129,7 +129,7 @@ void Agent::End() {
   plugins_->Shutdown(kShutdown);
   keep_again_ = absl::InfinitePast();
   KeepAnswers(MonotonicNow());  // of the last calls
-  cluster_.End(session_.settings(), released, end - MonotonicNow());
+  cluster_.End(session_.settings(), released, std::max(end - MonotonicNow(), absl::ZeroDuration()));
   session_.Remember(MakeWish(MonotonicNow()));
   if (session_.settings().on_exit != OnExit::kRelease) return;
   FinishJobs();

@@ -8,7 +8,7 @@
 #include "agent/daemon/report.h"
 #include "agent/exit_code.h"
 #include "agent/work/holders_now.h"
-#include "agent/work/one_shot.h"
+#include "agent/work/vgpu_card.h"
 #include "agent/work/work.h"
 #include "sysfs/clock.h"
 #include "sysfs/status.h"

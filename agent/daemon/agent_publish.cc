@@ -45,8 +45,8 @@ std::vector<Offer> Agent::OffersBefore(const Picture& picture) const {
   std::vector<Offer> offers = OffersOfPods(claims, ledger_->answers());
   if (claims.known) return offers;
   for (const Resource& resource : picture.plan.resources) {
-    if (resource.serve == Serve::kDra)
-      std::erase_if(offers, [&](const Offer& offer) { return offer.resource == resource.name; });
+    if (resource.serve != Serve::kDra) continue;
+    std::erase_if(offers, [&](const Offer& offer) { return offer.resource == resource.name; });
   }
   return offers;
 }

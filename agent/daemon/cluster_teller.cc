@@ -22,7 +22,6 @@ namespace {
 // Without it each start of an agent or a kubelet would be a transition of the condition, for which
 // people have alerts.
 constexpr absl::Duration kDoubt = absl::Seconds(10);
-// Of the largest nodes some hundred kilobytes.
 
 ClusterTeller::Clocks Now() { return {.steady = MonotonicNow(), .wall = absl::Now()}; }
 

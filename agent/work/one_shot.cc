@@ -1,20 +1,17 @@
 #include "agent/work/one_shot.h"
 
-#include <fcntl.h>
-#include <linux/magic.h>
 #include <poll.h>
-#include <sys/vfs.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "agent/live.h"
 #include "agent/text/terminal.h"
-#include "agent/work/driver_reader.h"
+#include "agent/work/vgpu_card.h"
 #include "iommu/plan/job_key.h"
 #include "sysfs/clock.h"
-#include "sysfs/device/vgpu.h"
 #include "sysfs/paths.h"
 #include "sysfs/status.h"
 
@@ -56,52 +53,6 @@ void AddKey(std::string* out, int key) {
   out->append(lone ? lone->ToString() : absl::StrFormat("%d", key));
 }
 
-// The vGPU type that is set by `job`; null for other jobs.
-const SetVgpuType* VgpuOf(const Job& job) {
-  for (const Action& action : job.actions) {
-    const auto* const vgpu = std::get_if<SetVgpuType>(&action);
-    if (vgpu != nullptr && vgpu->type != 0) return vgpu;
-  }
-  return nullptr;
-}
-
-std::optional<PciAddress> FunctionOf(const Job& job) {
-  const SetVgpuType* const vgpu = VgpuOf(job);
-  return vgpu == nullptr ? std::nullopt : std::optional(vgpu->device);
-}
-
-// The physical function; the function itself where the tree does not tell.
-PciAddress CardOf(const Tree& tree, const PciAddress& function) {
-  const absl::StatusOr<std::string> name = tree.ReadLinkName(DeviceDir(function) + "/physfn");
-  const auto address = PciAddress::Parse(name.ok() ? *name : "");
-  return address.ok() ? *address : function;
-}
-
-// Which cards have been given a type, and whether they have room for more.
-class Cards {
- public:
-  explicit Cards(const Tree& tree) : tree_(tree), ask_(AskWithDeadline(tree.root())) {}
-
-  // True where the card lists the type no more. A driver that does not answer is asked by the job.
-  bool IsFull(const Job& job) {
-    const SetVgpuType* const vgpu = VgpuOf(job);
-    if (vgpu == nullptr) return false;
-    const PciAddress card = CardOf(tree_, vgpu->device);
-    if (begun_.insert(card).second) return false;  // as the plan has it
-    const std::string path = CreatableVgpusPath(vgpu->device);
-    const absl::StatusOr<std::string> text =
-        TextOf(ask_({{.device = vgpu->device, .card = card, .path = path}}), path);
-    std::vector<std::string> skipped;
-    return text.ok() &&
-           std::ranges::count(ParseVgpuTypes(*text, path, skipped), vgpu->type, &VgpuType::id) == 0;
-  }
-
- private:
-  const Tree& tree_;
-  const AskDrivers ask_;
-  std::set<PciAddress> begun_;
-};
-
 JobEvent NoRoom(const Job& job) {
   return {.job = job,
           .status = absl::FailedPreconditionError(
@@ -117,7 +68,7 @@ struct Run {
 };
 
 // Starts as many as may be at work beside each other.
-void StartSome(Run& run, size_t parallel, Jobs& jobs, Cards& cards, const Tree& tree) {
+void StartSome(Run& run, size_t parallel, Jobs& jobs, VgpuCards& cards, const Tree& tree) {
   std::erase_if(run.waiting, [&](const Job& job) {
     if (jobs.active() >= parallel || WaitsForCard(job, jobs, tree)) return false;
     if (cards.IsFull(job)) {
@@ -131,21 +82,6 @@ void StartSome(Run& run, size_t parallel, Jobs& jobs, Cards& cards, const Tree& 
 }
 
 }  // namespace
-
-bool WaitsForCard(const Job& job, const Jobs& jobs, const Tree& tree) {
-  const SetVgpuType* const vgpu = VgpuOf(job);
-  return vgpu != nullptr && std::ranges::any_of(jobs.AtWork(), [&](const Job* other) {
-           const SetVgpuType* const begun = VgpuOf(*other);
-           return begun != nullptr && CardOf(tree, begun->device) == CardOf(tree, vgpu->device);
-         });
-}
-
-bool IsCopy(const Tree& tree) {
-  const absl::StatusOr<Fd> devices = tree.OpenAt(kDevicesDir, O_PATH);
-  struct statfs system = {};
-  if (tree.is_host() || !devices.ok() || ::fstatfs(devices->get(), &system) != 0) return false;
-  return system.f_type != SYSFS_MAGIC && system.f_type != FUSE_SUPER_MAGIC;
-}
 
 std::string ProgressText(const Progress& progress) {
   std::vector<int> groups(progress.at_work.begin(), progress.at_work.end());
@@ -169,8 +105,8 @@ std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session) {
   }
   const size_t all = list.size();
   run.waiting = std::move(list);
-  std::ranges::stable_sort(run.waiting, {}, FunctionOf);
-  Cards cards(tree);
+  std::ranges::stable_sort(run.waiting, {}, VgpuFunctionOf);
+  VgpuCards cards(tree);
   ProgressLine line;
   const absl::Time begun = MonotonicNow();
   while (!run.waiting.empty() || jobs.active() > 0) {

@@ -19,14 +19,6 @@ struct Progress {
 };
 std::string ProgressText(const Progress& progress);
 
-// Another virtual function of the same card is being given a vGPU type: each leaves less room for
-// the next one, and how much only the driver knows.
-bool WaitsForCard(const Job& job, const Jobs& jobs, const Tree& tree);
-
-// A tree of plain files, such as an unpacked snapshot: what is written there stays as it is
-// written. A simulated kernel comes by FUSE.
-bool IsCopy(const Tree& tree);
-
 // Runs `list`, at most `parallel` at a time, until each has finished or is stuck. A stuck job's
 // child is left to the kernel. vGPU types are set on one function of a card after the other, the
 // lowest address first, and not where it lists them no more (no_room). Nothing is begun in a copy

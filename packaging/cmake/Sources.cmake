@@ -89,7 +89,7 @@ vfio_agent_library(agent
           usage/shell_scripts.cc usage/suggest.cc usage/words.cc work/child.cc work/driver_reader.cc
           work/executor.cc work/group_lock.cc work/holders_now.cc work/inquiry.cc work/job.cc
           work/jobs.cc work/journal.cc work/one_shot.cc work/override_reader.cc work/record_text.cc
-          work/taken.cc work/use_reader.cc work/work.cc work/young_kubelet.cc
+          work/taken.cc work/use_reader.cc work/vgpu_card.cc work/work.cc work/young_kubelet.cc
   PUBLIC vfio_agent::deviceplugin nlohmann_json::nlohmann_json ${vfio_agent_yaml_archive}
          ${vfio_agent_archive_archive}
          ZLIB::ZLIB spdlog::spdlog_header_only fmt::fmt-header-only CLI11::CLI11)

@@ -247,6 +247,18 @@ TEST_CASE("onExit: release waits for what is half-way", "[node][grpc]") {
   CHECK(node.OverrideOf("0000:01:00.0") == "(null)\n");
 }
 
+TEST_CASE("onExit: release waits for a loop that is in the middle of a picture", "[node][grpc]") {
+  const Node node("cases/VIA-05");
+  const auto kubelet = node.StartKubelet();
+  Daemon daemon(node.DaemonArguments({"--on-exit", "release", "--resync", "1h"}));
+  REQUIRE_FALSE(daemon.WaitForLine({"event=group_ready"}, kLong).empty());
+  node.Control("fault {device: \"0000:01:00.0\", op: \"read:config\", delay: 3s, once: true}");
+  daemon.Signal(SIGHUP);
+  daemon.Signal(SIGTERM);
+  CHECK(daemon.WaitForEnd(kLong) == 0);
+  CHECK(node.DriverOf("0000:01:00.0") == "nvidia");
+}
+
 TEST_CASE("SIGTERM ends a daemon whose loop waits for a read that never returns", "[node]") {
   const Node node("cases/VIA-05",
                   "faults: [{device: \"0000:01:00.0\", op: \"read:config\", block: forever}]\n");

@@ -161,5 +161,17 @@ TEST_CASE("a release whose journal fills up half-way stops there, and the next o
   CHECK(node.ReadRecords().empty());
 }
 
+TEST_CASE("R10: on a full disk an agent has the node all the same, and a second one waits",
+          "[matrix]") {
+  const FaultNode node(1);
+  node.disk().Fill();
+  const Daemon first(node.node().DaemonArguments());
+  REQUIRE_FALSE(first.WaitForLine({"event=agent_started"}, kLong).empty());
+  CHECK_FALSE(first.WaitForLine({"event=note", "agent.lock", kNoSpace}, kLong).empty());
+  const Daemon second(node.node().DaemonArguments());
+  CHECK_FALSE(second.WaitForLine({"event=agent_waiting"}, kLong).empty());
+  CHECK(second.CountLines({"event=agent_started"}) == 0);
+}
+
 }  // namespace
 }  // namespace vfio_agent
