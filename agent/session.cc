@@ -133,25 +133,31 @@ void Session::AddPerhaps(PodClaims& claims) const {
   std::ranges::sort(claims.list);
 }
 
-void Session::LookAtTenants(const NodeFacts& facts, const Wish& wish) {
+void Session::LookAtTenants(const Wish& wish, std::vector<std::string>& notes, Picture& picture) {
   const absl::Time looked = MonotonicNow();
   const bool look = wish.tenants != Wish::Tenants::kLast || !tenancy_;
   if (look) {
     tenancy_ = inquirer_.LookAtTenants(
-        tree_, facts,
+        tree_, picture.facts,
         {.processes = wish.tenants == Wish::Tenants::kAll, .kubelet_young = IsKubeletYoung(wish)},
         tenancy_, settings_);
     AddPerhaps(tenancy_->claims);
   }
-  const std::vector<Grant>& grants = wish.grants.empty() ? last_.grants : wish.grants;
-  tenancy_->grants = look ? OpenGrants(grants, *tenancy_, looked) : grants;
+  Given given = WhatWasGiven(wish, notes);
+  tenancy_->grants = look ? OpenGrants(given.grants, *tenancy_, looked) : given.grants;
+  std::ranges::copy_if(
+      given.grants, std::back_inserter(picture.settled),
+      [this](const Grant& grant) { return std::ranges::count(tenancy_->grants, grant) == 0; });
+  picture.custody.tenancy = tenancy_;
+  picture.custody.given = std::move(given.parts);
+  AddParts(tenancy_->claims.parts, picture.custody.given);
 }
 
-Parts Session::PartsGiven(const Wish& wish, std::vector<std::string>& notes) const {
-  if (wish.given) return *wish.given;
-  if (last_.given) return *last_.given;
+Given Session::WhatWasGiven(const Wish& wish, std::vector<std::string>& notes) const {
+  if (wish.given) return wish.given();
+  if (last_given_) return *last_given_;
   const absl::StatusOr<Answers> answers = AnswersFile(settings_.state_dir).Look();
-  if (answers.ok()) return PartsOf(*answers);
+  if (answers.ok()) return {.parts = PartsOf(*answers)};
   notes.push_back("what pods were given cannot be read: " + Message(answers.status()));
   return {};
 }
@@ -187,14 +193,11 @@ absl::StatusOr<Picture> Session::TakeFacts(std::vector<std::string>& notes, Wish
   NoteBound(picture.facts, seen_bound_);
   NoteFatal(picture.facts, fatal_before_);
   picture.custody.fatal_before = fatal_before_;
-  LookAtTenants(picture.facts, wish);
-  picture.custody.tenancy = tenancy_;
+  LookAtTenants(wish, notes, picture);
   // What a claim was given can be held, wherever it is by now.
   const PodClaims& claims = tenancy_->claims;
   seen_bound_.insert(claims.given.begin(), claims.given.end());
   picture.custody.seen_bound = seen_bound_;
-  picture.custody.given = PartsGiven(wish, notes);
-  AddParts(claims.parts, picture.custody.given);
   return picture;
 }
 

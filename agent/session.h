@@ -1,6 +1,7 @@
 // Session: what every subcommand starts from: configuration, settings and the root.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,16 +40,22 @@ struct Invocation {
   std::optional<std::string> guest;          // topology: "libvirt" or "kubevirt"
 };
 
+// What Allocate has given.
+struct Given {
+  std::vector<Grant> grants;  // that no picture has settled yet
+  Parts parts;                // what the units stood for
+};
+
 // What a picture needs from whoever takes it.
 struct Wish {
   // Who has what: as it was seen last, only what pods have (quick), or a walk over all processes
   // too. A first picture always asks for the pods.
   enum class Tenants { kLast, kPods, kAll };
 
-  Underway underway;          // what this process is doing; what others are is added
-  std::vector<Grant> grants;  // that no picture has settled yet
-  // What the units that Allocate gave stood for; nullopt: as the answers on disk say.
-  std::optional<Parts> given;
+  Underway underway;  // what this process is doing; what others are is added
+  // Called once, after the look at who has what: a pod that has its group open by then was given it
+  // before. None: what the session remembers, or the answers on disk say.
+  std::function<Given()> given;
   Tenants tenants = Tenants::kAll;
   bool kubelet_young = false;  // it may not list all of its pods yet
 };
@@ -60,7 +67,8 @@ struct Picture {
   Custody custody;
   std::vector<Journal::Unreadable> unreadable;  // files of the journal
   std::set<int> locked;  // groups that some process was at work on before the facts were taken
-  bool answered = true;  // false where part of the inquiry was not: ask again soon
+  std::vector<Grant> settled;  // those of the wish that are not open any more
+  bool answered = true;        // false where part of the inquiry was not: ask again soon
   Plan plan;
 };
 
@@ -110,7 +118,10 @@ class Session {
 
   // What the daemon knows of pods at its end, for the pictures of whoever comes after it: grants
   // that no picture has settled, what they stood for, and whether the kubelet is young.
-  void Remember(Wish last) { last_ = std::move(last); }
+  void Remember(const Wish& last) {
+    last_given_ = last.given();
+    kubelet_young_ = last.kubelet_young;
+  }
 
   // For the release of `wanted`: who uses their groups.
   void InquireFor(const std::vector<PciAddress>& wanted, Picture& picture);
@@ -140,7 +151,8 @@ class Session {
   std::set<PciAddress> seen_bound_;
   std::map<PciAddress, uint64_t> fatal_before_;
   std::optional<Tenancy> tenancy_;
-  Wish last_;
+  std::optional<Given> last_given_;
+  bool kubelet_young_ = false;  // at the daemon's end
   Inquirer inquirer_;
   DriverReader drivers_;
   // As drivers told last.
@@ -153,10 +165,10 @@ class Session {
   void PlanBy(const Policy& policy, const Wish& wish, Picture& picture);
   void AddOthersAtWork(Picture& picture) const;
   std::optional<StuckWrite> StuckElsewhere(int group, const Records& records) const;
-  Parts PartsGiven(const Wish& wish, std::vector<std::string>& notes) const;
-  void LookAtTenants(const NodeFacts& facts, const Wish& wish);
+  Given WhatWasGiven(const Wish& wish, std::vector<std::string>& notes) const;
+  void LookAtTenants(const Wish& wish, std::vector<std::string>& notes, Picture& picture);
   void AddPerhaps(PodClaims& claims) const;
-  bool IsKubeletYoung(const Wish& wish) const { return wish.kubelet_young || last_.kubelet_young; }
+  bool IsKubeletYoung(const Wish& wish) const { return wish.kubelet_young || kubelet_young_; }
   Inquiry InquireAbout(const Question& question, const Wish& wish, const Picture& picture);
   void LookUpNames(const NodeFacts& facts, std::vector<std::string>& notes);
 };

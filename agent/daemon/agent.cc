@@ -204,7 +204,8 @@ void Agent::Reconcile(absl::Time now) {
     dra_.Begin(session_, *picture);
     DecideMode(wish, *picture, now);
     Publish(*picture, notes);
-    SettleGrants(wish, *picture);
+    // Only now that the offers that follow from the picture are out: before, Allocate needs them.
+    ledger_->Drop(picture->settled);
     if (!looked_) tenants_.Ask(now);
     if (wish.tenants != Wish::Tenants::kLast) LookedAtTenants(wish, *picture, now);
     looked_ = true;

@@ -70,7 +70,6 @@ class Agent {
 
   void Reconcile(absl::Time now);
   Wish MakeWish(absl::Time now) const;
-  void SettleGrants(const Wish& wish, const Picture& picture);
   void CompareWithKubelet(const Picture& picture, absl::Time now);
   void LookedAtTenants(const Wish& wish, const Picture& picture, absl::Time now);
   void KeepAnswers(absl::Time now);

@@ -18,24 +18,16 @@ constexpr absl::Duration kKeepAgain = absl::Seconds(10);
 // processes: the kubelet waits for it.
 Wish Agent::MakeWish(absl::Time now) const {
   Wish wish{.underway = jobs_.Underway(),
-            .grants = ledger_->Grants(),
-            .given = PartsOf(ledger_->answers()),
+            .given =
+                [this] {
+                  return Given{.grants = ledger_->Grants(), .parts = PartsOf(ledger_->answers())};
+                },
             .tenants = Wish::Tenants::kLast,
             .kubelet_young = now < kubelet_grown_ || (kubelet_met_ && !plugins_->kubelet_up())};
   if (tenants_.due() <= now) {
     wish.tenants = tenants_.WantsProcesses(now) ? Wish::Tenants::kAll : Wish::Tenants::kPods;
   }
   return wish;
-}
-
-// Only once the offers that follow from the picture are out: between, Allocate needs the grants.
-void Agent::SettleGrants(const Wish& wish, const Picture& picture) {
-  const std::vector<Grant>& open = picture.custody.tenancy->grants;
-  std::vector<Grant> settled;
-  std::ranges::copy_if(wish.grants, std::back_inserter(settled), [&open](const Grant& grant) {
-    return std::ranges::count(open, grant) == 0;
-  });
-  ledger_->Drop(settled);
 }
 
 void Agent::LookedAtTenants(const Wish& wish, const Picture& picture, absl::Time now) {
