@@ -148,6 +148,7 @@ void Session::LookAtTenants(const Wish& wish, std::vector<std::string>& notes, P
   std::ranges::copy_if(
       given.grants, std::back_inserter(picture.settled),
       [this](const Grant& grant) { return std::ranges::count(tenancy_->grants, grant) == 0; });
+  picture.turn = given.turn;
   picture.custody.tenancy = tenancy_;
   picture.custody.given = std::move(given.parts);
   AddParts(tenancy_->claims.parts, picture.custody.given);

@@ -42,6 +42,7 @@ struct Invocation {
 
 // What Allocate has given.
 struct Given {
+  uint64_t turn = 0;          // as of which grant
   std::vector<Grant> grants;  // that no picture has settled yet
   Parts parts;                // what the units stood for
 };
@@ -68,6 +69,7 @@ struct Picture {
   std::vector<Journal::Unreadable> unreadable;  // files of the journal
   std::set<int> locked;  // groups that some process was at work on before the facts were taken
   std::vector<Grant> settled;  // those of the wish that are not open any more
+  uint64_t turn = 0;           // as Given's
   bool answered = true;        // false where part of the inquiry was not: ask again soon
   Plan plan;
 };
@@ -76,6 +78,9 @@ class Session {
  public:
   // InvalidArgument: configuration or settings (exit code 2); others: the root cannot be read.
   static absl::StatusOr<std::unique_ptr<Session>> Open(const Invocation& invocation);
+
+  // The kubelet waits for the pictures from now on.
+  void BeBrief() { inquirer_.set_patience(kBriefPatience); }
 
   const Invocation& invocation() const { return invocation_; }
   const Config& config() const { return config_; }

@@ -2,8 +2,8 @@
 #include <iostream>
 
 #include "absl/strings/str_format.h"
+#include "agent/commands/beside_daemon.h"
 #include "agent/commands/commands.h"
-#include "agent/daemon/daemon_lock.h"
 #include "agent/daemon/report.h"
 #include "agent/exit_code.h"
 #include "agent/explain/explanation.h"
@@ -79,21 +79,13 @@ bool GivesVgpus(const Picture& picture, const GroupPlan& physical) {
   });
 }
 
-// The kubelet could give it to a pod in the moment between our look and our write.
-Refusal LeftToDaemon(const GroupPlan& group, pid_t daemon) {
-  return {
-      .code = Code::kHeld,
-      .group = group.group,
-      .address = group.members.front().address,
-      .text = absl::StrFormat("a daemon (pid %d) runs: it takes vGPU types away itself", daemon),
-      .remedy = "change the daemon's configuration, which it notices by itself, or stop it"};
-}
-
 Line Judge(const Picture& picture, const Session& session, const GroupPlan& group) {
   Line line{.group = &group, .reasons = group.refusals, .gives_vgpus = GivesVgpus(picture, group)};
   if (TakesVgpuAway(group)) {
-    const auto daemon = DaemonLock::Running(session.settings().state_dir);
-    if (daemon) line.reasons.push_back(LeftToDaemon(group, *daemon));
+    const PciAddress& function = group.members.front().address;
+    for (Refusal& refusal : WhyLeftToDaemon(session.settings().state_dir, *group.group, function)) {
+      line.reasons.push_back(std::move(refusal));
+    }
   }
   if (group.verdict == Verdict::kUnselected) {
     line.reasons = WhyUnselected(picture.facts, session.config().policy, group);
@@ -158,7 +150,12 @@ void Carry(std::vector<Line>& lines, Session& session, const Picture& picture) {
     });
     if (asked) jobs.push_back(std::move(job));
   }
-  for (const JobEvent& event : RunJobs(std::move(jobs), session)) {
+  const auto object = [&session](const Job& job) {
+    return TakesVgpuAway(job) ? WhyLeftToDaemon(session.settings().state_dir, job.group,
+                                                *DeviceOf(job.actions.front()))
+                              : std::vector<Refusal>();
+  };
+  for (const JobEvent& event : RunJobs(std::move(jobs), session, object)) {
     if (!event.status.ok()) TakeFailure(event, session, lines);
   }
 }

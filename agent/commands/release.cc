@@ -1,24 +1,21 @@
 #include <algorithm>
 #include <iostream>
-#include <optional>
+#include <map>
 #include <set>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "agent/commands/beside_daemon.h"
 #include "agent/commands/commands.h"
-#include "agent/daemon/daemon_lock.h"
 #include "agent/daemon/report.h"
 #include "agent/exit_code.h"
 #include "agent/live.h"
 #include "agent/log.h"
-#include "agent/outlets/status.h"
 #include "agent/text/json.h"
 #include "agent/work/holders_now.h"
 #include "agent/work/one_shot.h"
 #include "agent/work/taken.h"
 #include "agent/work/work.h"
-#include "deviceplugin/kubelet/server.h"
-#include "deviceplugin/status/status_server.h"
 #include "iommu/mdev/mdev.h"
 #include "iommu/plan/release.h"
 #include "iommu/policy/selector.h"
@@ -70,88 +67,18 @@ std::set<std::string> WantedMdevs(const Session& session, const Picture& picture
   return uuids;
 }
 
-// The daemon answers at once or is in trouble.
-constexpr absl::Duration kPatience = absl::Seconds(5);
-
-constexpr char kLeaveToRelease[] =
-    "take it out of the configuration (resources[].exclude, mdev[].parent), which the daemon "
-    "notices by itself, or stop the daemon; then try again";
-
-absl::StatusOr<AgentStatus> AskDaemon(const std::string& state_dir) {
-  ASSIGN_OR_RETURN(const std::string socket, SocketPath(state_dir, kStatusSocket));
-  return FetchStatus(socket, kPatience);
+std::vector<int> GroupsOf(const GroupRelease& release) {
+  std::vector<int> groups = release.vf_groups;
+  groups.insert(groups.begin(), release.group);
+  return groups;
 }
 
-// By the state and not by the health alone: a unit that waits until another resource's list lets
-// go of it is listed as soon as that happens.
-bool IsServed(const UnitStatus& unit) {
-  return unit.healthy || unit.state == Name(UnitState::kReady) ||
-         unit.state == Name(UnitState::kHeld) || unit.state == Name(UnitState::kWithheld);
-}
-
-// The resource under which the daemon serves the group; "" where it does not.
-std::string ServedAs(const NodeStatus& node, int group) {
-  for (const ResourceStatus& resource : node.resources) {
-    for (const UnitStatus& unit : resource.units) {
-      const bool has = unit.group == group || std::ranges::count(unit.groups, group) > 0;
-      if (has && IsServed(unit)) return resource.name;
-    }
-  }
-  return "";
-}
-
-bool WritesTo(const std::vector<JobStatus>& jobs, int group) {
-  return std::ranges::any_of(jobs, [group](const JobStatus& job) {
-    return job.group == group && job.state != "elsewhere";  // the daemon's own
-  });
-}
-
-// Why the daemon that gave this answer cannot do without the group; nullopt where it can.
-std::optional<Refusal> Objection(const AgentStatus& daemon, int group) {
-  Refusal refusal = {.code = Code::kHeld, .group = group, .remedy = kLeaveToRelease};
-  if (daemon.picture.at == absl::UnixEpoch()) {
-    refusal.text = absl::StrFormat("the daemon (pid %d) has not read the node yet", daemon.pid);
-    refusal.remedy = "wait until `vfio-agent status` has a picture; then try again";
-    return refusal;
-  }
-  if (const std::string resource = ServedAs(*daemon.node, group); !resource.empty()) {
-    refusal.text = absl::StrFormat("the daemon (pid %d) serves group %d to the kubelet as %s",
-                                   daemon.pid, group, resource);
-    return refusal;
-  }
-  if (!WritesTo(daemon.jobs, group)) return std::nullopt;
-  refusal.text = absl::StrFormat("the daemon (pid %d) is writing to group %d", daemon.pid, group);
-  refusal.remedy = "wait until `vfio-agent status` shows the write no more; then try again";
-  return refusal;
-}
-
-// Somebody has the lock and cannot be asked: it may serve any of them.
-Refusal NoAnswer(pid_t daemon, const absl::Status& why, int group) {
-  const std::string pid = daemon == 0 ? "" : absl::StrFormat(" (pid %d)", daemon);
-  return {.code = Code::kHeld,
-          .group = group,
-          .text = absl::StrFormat("the daemon%s may serve group %d and cannot be asked: %s", pid,
-                                  group, Message(why)),
-          .remedy = "stop the daemon, or find out why it does not answer; then try again"};
-}
-
-// Nothing is taken from under a daemon that offers it: the kubelet could give it to a pod in the
-// moment between our look and our write, and the daemon would take it back at once. What it offers
-// is for it to say: our configuration may be a newer one. The lock comes second, since a daemon
-// that could not take it (no room, a read-only directory) serves all the same.
 void RefuseOffered(const Session& session, std::vector<GroupRelease>& releases) {
-  const std::string& state_dir = session.settings().state_dir;
   if (releases.empty()) return;
-  const absl::StatusOr<AgentStatus> answer = AskDaemon(state_dir);
-  const std::optional<pid_t> holder = DaemonLock::Running(state_dir);
-  if (!answer.ok() && !holder) return;
+  const BesideDaemon daemon = BesideDaemon::Ask(session.settings().state_dir);
   for (GroupRelease& release : releases) {
-    std::vector<int> groups = release.vf_groups;
-    groups.insert(groups.begin(), release.group);
-    for (const int group : groups) {
-      const std::optional<Refusal> refusal =
-          answer.ok() ? Objection(*answer, group) : NoAnswer(*holder, answer.status(), group);
-      if (refusal) release.refusals.push_back(*refusal);
+    for (Refusal& refusal : daemon.Objections(GroupsOf(release))) {
+      release.refusals.push_back(std::move(refusal));
     }
   }
 }
@@ -162,16 +89,23 @@ struct Line {
 };
 
 std::vector<Line> Carry(std::vector<GroupRelease> releases, Session& session,
-                        const Picture& picture) {
+                        const Picture& picture, bool is_daemon) {
   std::vector<Line> lines;
   std::vector<Job> jobs;
+  std::map<int, std::vector<int>> groups;  // of each job
   for (GroupRelease& release : releases) {
     if (release.refusals.empty()) {
       jobs.push_back(MakeReleaseJob(release, picture.custody.records));
+      groups[jobs.back().group] = GroupsOf(release);
     }
     lines.push_back({.release = std::move(release)});
   }
-  for (const JobEvent& event : RunJobs(std::move(jobs), session)) {
+  const auto object = [&](const Job& job) {
+    return is_daemon
+               ? std::vector<Refusal>()
+               : BesideDaemon::Ask(session.settings().state_dir).Objections(groups.at(job.group));
+  };
+  for (const JobEvent& event : RunJobs(std::move(jobs), session, object)) {
     if (event.status.ok()) continue;
     if (!IsCopy(session.tree())) {
       UseReader reader;
@@ -251,7 +185,7 @@ int Release(Session& session, bool is_daemon) {
         "a device by its cdev may be missed");
   }
   if (!is_daemon) RefuseOffered(session, releases);
-  const std::vector<Line> lines = Carry(std::move(releases), session, *picture);
+  const std::vector<Line> lines = Carry(std::move(releases), session, *picture, is_daemon);
   const Output output = session.invocation().output;
   IsDocument(output) ? PrintJson(lines, output) : PrintText(lines);
   // Without a selector a record that cannot be read is a device that stayed behind.

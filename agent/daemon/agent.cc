@@ -62,7 +62,15 @@ bool Agent::TakeNode() {
   return true;
 }
 
+// Whoever waited for the node may have done so for long.
+void Agent::ReadConfigAgain() {
+  const absl::Time now = MonotonicNow();
+  config_watch_.Look(now);
+  CheckConfig(now + absl::Seconds(1));  // a text that is being written is read once more
+}
+
 absl::Status Agent::Open() {
+  session_.BeBrief();
   OpenMode();
   absl::StatusOr<Answers> answers = answers_file_.Read();
   if (!answers.ok()) Say(Note(Message(answers.status())));
@@ -112,6 +120,7 @@ int Agent::Run() {
     return kExitFailed;
   }
   Say(AgentStarted(session_));
+  ReadConfigAgain();
   for (const std::string& sentence : TellMisspeltVariables()) Say(Note(sentence));
   const std::vector<Lack> lacks = FindLacks(ReadPrivileges(session_.tree()));
   if (!lacks.empty()) Say(PrivilegesMissing(lacks));
@@ -206,6 +215,7 @@ void Agent::Reconcile(absl::Time now) {
     Publish(*picture, notes);
     // Only now that the offers that follow from the picture are out: before, Allocate needs them.
     ledger_->Drop(picture->settled);
+    ledger_->Told(picture->turn);
     if (!looked_) tenants_.Ask(now);
     if (wish.tenants != Wish::Tenants::kLast) LookedAtTenants(wish, *picture, now);
     looked_ = true;

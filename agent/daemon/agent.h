@@ -50,6 +50,7 @@ class Agent {
 
  private:
   bool TakeNode();
+  void ReadConfigAgain();
   absl::Status Open();
   void OnSignal();
   void CheckConfig(absl::Time now);

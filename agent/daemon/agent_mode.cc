@@ -96,7 +96,7 @@ void Agent::DecideMode(const Wish& wish, Picture& picture, absl::Time now) {
   if (const auto invalid = mode_.TakeInvalid()) {
     Say(ModeInvalid(mode_.label(), *invalid, session_.config().mode.mode));
   }
-  if (wish.tenants == Wish::Tenants::kAll && !wish.kubelet_young) tenants_seen_ = now;
+  if (picture.custody.tenancy->opened >= now && !wish.kubelet_young) tenants_seen_ = now;
   ModeView view{.now = now, .looked = tenants_seen_};
   SeeWhatGoes(picture, mode_.Use(answer.mode.value_or(mode_.heading())), dra_.sliced(), view);
   if (answer.mode) work_ = WorkOfMode(wish, picture, view);

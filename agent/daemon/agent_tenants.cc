@@ -20,7 +20,10 @@ Wish Agent::MakeWish(absl::Time now) const {
   Wish wish{.underway = jobs_.Underway(),
             .given =
                 [this] {
-                  return Given{.grants = ledger_->Grants(), .parts = PartsOf(ledger_->answers())};
+                  const uint64_t turn = ledger_->turn();  // what comes after it may be known too
+                  return Given{.turn = turn,
+                               .grants = ledger_->Grants(),
+                               .parts = PartsOf(ledger_->answers())};
                 },
             .tenants = Wish::Tenants::kLast,
             .kubelet_young = now < kubelet_grown_ || (kubelet_met_ && !plugins_->kubelet_up())};
@@ -33,10 +36,14 @@ Wish Agent::MakeWish(absl::Time now) const {
 void Agent::LookedAtTenants(const Wish& wish, const Picture& picture, absl::Time now) {
   TenantWatch::Open open = WhatIsOpen(picture, offers_);
   if (wish.kubelet_young && open == TenantWatch::Open::kNothing) open = TenantWatch::Open::kPods;
-  if (mode_.waits()) open = TenantWatch::Open::kProcesses;
-  tenants_.Looked(now, wish.tenants == Wish::Tenants::kAll, open, session_.settings().resync);
+  const Tenancy& tenancy = *picture.custody.tenancy;
+  const bool cut_short = wish.tenants == Wish::Tenants::kAll && tenancy.opened < now;
+  if (mode_.waits() || cut_short) open = TenantWatch::Open::kProcesses;
+  tenants_.Looked(now, tenancy.opened >= now, open, session_.settings().resync);
   CompareWithKubelet(picture, now);
-  cluster_.SawPods(picture.custody.tenancy->claims, session_.settings().device_plugin_dir);
+  // An old list tells of pods that may have ended.
+  if (!tenancy.silent.empty()) return;
+  cluster_.SawPods(tenancy.claims, session_.settings().device_plugin_dir);
 }
 
 // A stream that is open does not say that the kubelet still takes our word for it.

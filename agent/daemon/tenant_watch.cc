@@ -35,14 +35,11 @@ void TenantWatch::Looked(absl::Time now, bool processes, Open open, absl::Durati
 
 TenantWatch::Open WhatIsOpen(const Picture& picture, const std::vector<Offer>& offers) {
   const Tenancy& tenancy = *picture.custody.tenancy;
+  // A pod that is not listed, perhaps never will be, and whose processes may live.
+  if (!tenancy.grants.empty()) return TenantWatch::Open::kProcesses;
   TenantWatch::Open open = TenantWatch::Open::kNothing;
-  if (!tenancy.silent.empty() || !tenancy.grants.empty() || HasWithdrawn(offers) ||
-      RefusedForRivals(picture)) {
+  if (!tenancy.silent.empty() || HasWithdrawn(offers) || RefusedForRivals(picture)) {
     open = TenantWatch::Open::kPods;
-  }
-  // A pod that ended, or never was in the list, and whose processes live on.
-  for (const Grant& grant : tenancy.grants) {
-    if (tenancy.open.contains(grant.group)) return TenantWatch::Open::kProcesses;
   }
   for (const Resource& resource : picture.plan.resources) {
     for (const Unit& unit : resource.units) {

@@ -51,6 +51,7 @@ void Withhold(Mode next, const ModeUse& use, Plan& plan) {
     for (Unit& unit : resource.units) {
       const bool given = unit.state == UnitState::kReady || unit.state == UnitState::kHeld;
       if (!given || HasUseFor(use, unit)) continue;
+      unit.kept = unit.state == UnitState::kHeld;
       unit.state = UnitState::kWithheld;
       unit.reason = absl::StrFormat("%sswitching to %s", kWithheldByMode, Name(next));
     }

@@ -17,13 +17,11 @@
 namespace vfio_agent {
 namespace {
 
-constexpr absl::Duration kUsePatience = absl::Seconds(2);
 // More for each device: a machine that is slow for being busy does not hang.
 constexpr absl::Duration kUsePatienceEach = absl::Milliseconds(20);
 constexpr absl::Duration kKubeletPatience = absl::Seconds(1);
 // A kubelet that does not answer would otherwise hold up every picture.
 constexpr absl::Duration kKubeletPause = absl::Seconds(5);
-constexpr absl::Duration kOverridePatience = absl::Milliseconds(250);
 constexpr char kUnseen[] = "a process that cannot be seen from here";
 constexpr char kUntold[] =
     "a process perhaps: not all can be seen, and the group's node may not be opened";
@@ -45,6 +43,16 @@ std::vector<PodClaim> Without(const std::vector<PodClaim>& before,
   std::vector<PodClaim> gone;
   std::ranges::set_difference(before, now, std::back_inserter(gone));
   return gone;
+}
+
+// Pods whose processes may live on, since looking for those does not end.
+void CountAsOpen(const NodeFacts& facts, const std::vector<PodClaim>& ended, Tenancy& tenancy) {
+  const auto count = [&](const std::string& unit, const std::optional<int>& group) {
+    if (!group || std::ranges::count(ended, unit, &PodClaim::unit) == 0) return;
+    tenancy.open[*group] = {{.command = kEndlessLook}};
+  };
+  for (const PciDevice& device : facts.devices) count(device.address.ToString(), device.group);
+  for (const MdevInstance& mdev : facts.mdev.instances) count(mdev.uuid, mdev.group);
 }
 
 std::vector<int> GivenGroups(const NodeFacts& facts) {
@@ -86,34 +94,38 @@ PodClaims Inquirer::ReadClaims(const Tree& tree, const Settings& settings) {
   return claims;
 }
 
-void Inquirer::ReadOpen(const Tree& tree, const NodeFacts& facts, Tenancy& tenancy) {
+bool Inquirer::ReadOpen(const Tree& tree, const NodeFacts& facts, Tenancy& tenancy) {
+  const absl::Time looked = MonotonicNow();
   const std::vector<int> groups = GivenGroups(facts);
-  if (groups.empty()) {
-    tenancy.open.clear();
-    return;
+  UseFacts use;
+  if (!groups.empty()) {
+    use = uses_.Read(tree, facts, {}, groups, patience_.uses);
+    if (!uses_.answered()) return false;
   }
-  UseFacts use = uses_.Read(tree, facts, {}, groups, kUsePatience);
-  if (uses_.answered()) tenancy.open = std::move(use.groups);
+  tenancy.open = std::move(use.groups);
+  tenancy.opened = looked;
+  return true;
 }
 
+// Pods before processes: one that ends in between is there for one look more. Of one that begins in
+// between whoever gave it its units knows.
 Tenancy Inquirer::LookAtTenants(const Tree& tree, const NodeFacts& facts, const TenantLook& look,
                                 const std::optional<Tenancy>& before, const Settings& settings) {
   Tenancy now = before.value_or(Tenancy{});
-  if (look.processes) ReadOpen(tree, facts, now);
   PodClaims claims = ReadClaims(tree, settings);
   now.silent = claims.why_unknown;
-  if (!before || !before->claims.known) {
-    now.claims = std::move(claims);
-    return now;
-  }
-  if (!claims.known) return now;
-  const std::vector<PodClaim> ended = Without(before->claims.list, claims.list);
+  const bool told_before = now.claims.known && before;
+  std::vector<PodClaim> ended;
+  if (told_before && claims.known) ended = Without(before->claims.list, claims.list);
+  const bool walk = look.processes || !ended.empty();
+  const bool seen = !walk || ReadOpen(tree, facts, now);
+  if (told_before && !claims.known) return now;
+  if (!seen) CountAsOpen(facts, ended, now);
   if (look.kubelet_young) {
     claims.list.insert(claims.list.end(), ended.begin(), ended.end());
     std::ranges::sort(claims.list);
   }
   now.claims = std::move(claims);
-  if (!ended.empty() && !look.processes) ReadOpen(tree, facts, now);
   return now;
 }
 
@@ -121,8 +133,8 @@ Inquiry Inquirer::Ask(const Tree& tree, const NodeFacts& facts, const Question& 
                       const Custody& custody, const Settings& settings) {
   const auto devices = static_cast<int64_t>(question.unbound.size());
   Inquiry inquiry{.use = uses_.Read(tree, facts, question.unbound, question.groups,
-                                    kUsePatience + devices * kUsePatienceEach)};
-  inquiry.overrides = overrides_.Read(tree.root(), question.overridden, kOverridePatience);
+                                    patience_.uses + devices * kUsePatienceEach)};
+  inquiry.overrides = overrides_.Read(tree.root(), question.overridden, patience_.each_override);
   std::vector<int> given;
   std::ranges::copy_if(question.groups, std::back_inserter(given),
                        [&](int group) { return CanBeHeld(custody, facts, group); });

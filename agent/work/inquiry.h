@@ -12,11 +12,23 @@ class Tree;
 
 // Costs two short-lived children, a walk over all processes and perhaps a question to the kubelet,
 // so it is for pictures with something to write, not for each one. One thread.
+// How long what may hang is waited for.
+struct Patience {
+  absl::Duration uses = absl::Seconds(5);
+  absl::Duration each_override = absl::Seconds(2);
+};
+
+// Where the kubelet waits meanwhile. Who is cut short looks again.
+inline constexpr Patience kBriefPatience = {.uses = absl::Seconds(2),
+                                            .each_override = absl::Milliseconds(250)};
+
 class Inquirer {
  public:
+  void set_patience(const Patience& patience) { patience_ = patience; }
+
   // Answers `question` about the node that `facts` are of. The kubelet is asked only where a group
-  // could be a pod's. Each of the three waits a second at most where the node is not well (for a
-  // driver_override a quarter of one, for each), and not again for the same reason at once.
+  // could be a pod's, and has a second. What does not answer in time is not waited for again, for
+  // the same reason, at once.
   Inquiry Ask(const Tree& tree, const NodeFacts& facts, const Question& question,
               const Custody& custody, const Settings& settings);
 
@@ -34,10 +46,12 @@ class Inquirer {
   bool answered() const { return answered_; }
 
  private:
-  void ReadOpen(const Tree& tree, const NodeFacts& facts, Tenancy& tenancy);
+  // False where the look does not end: what `tenancy` says stays.
+  bool ReadOpen(const Tree& tree, const NodeFacts& facts, Tenancy& tenancy);
   PodClaims AskKubelet(const Settings& settings);
   PodClaims ReadClaims(const Tree& tree, const Settings& settings);
 
+  Patience patience_;
   bool answered_ = true;
   UseReader uses_;
   OverrideReader overrides_;

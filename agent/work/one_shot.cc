@@ -61,8 +61,16 @@ JobEvent NoRoom(const Job& job) {
           .no_room = true};
 }
 
+JobEvent Refused(const Job& job, const Refusal& refusal) {
+  return {.job = job,
+          .status = absl::FailedPreconditionError(refusal.text),
+          .code = refusal.code,
+          .remedy = refusal.remedy};
+}
+
 // One run: what waits, and what has come of the others.
 struct Run {
+  const Objections& object;
   std::vector<Job> waiting;
   std::vector<JobEvent> events;
 };
@@ -73,6 +81,10 @@ void StartSome(Run& run, size_t parallel, Jobs& jobs, VgpuCards& cards, const Tr
     if (jobs.active() >= parallel || WaitsForCard(job, jobs, tree)) return false;
     if (cards.IsFull(job)) {
       run.events.push_back(NoRoom(job));
+      return true;
+    }
+    if (const std::vector<Refusal> refusals = run.object(job); !refusals.empty()) {
+      run.events.push_back(Refused(job, refusals.front()));
       return true;
     }
     const absl::Status started = jobs.Start(job, MonotonicNow());
@@ -94,11 +106,12 @@ std::string ProgressText(const Progress& progress) {
                          many ? " and others" : "");
 }
 
-std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session) {
+std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session,
+                              const Objections& object) {
   const Settings& settings = session.settings();
   const Tree& tree = session.tree();
   Jobs jobs(tree.root(), settings.state_dir, session.OpenJournal(), LimitsOf(settings));
-  Run run;
+  Run run{.object = object};
   if (IsCopy(tree)) {
     for (const Job& job : list) run.events.push_back(OnCopy(job, tree.root()));
     return std::move(run.events);

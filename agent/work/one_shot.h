@@ -1,6 +1,7 @@
 // One-shot runs of jobs, for `bind` and `release`: to the end, then back to the caller.
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,11 +20,15 @@ struct Progress {
 };
 std::string ProgressText(const Progress& progress);
 
+// Why a job must not begin, asked for right before it does; empty where it may.
+using Objections = std::function<std::vector<Refusal>(const Job&)>;
+
 // Runs `list`, at most `parallel` at a time, until each has finished or is stuck. A stuck job's
 // child is left to the kernel. vGPU types are set on one function of a card after the other, the
 // lowest address first, and not where it lists them no more (no_room). Nothing is begun in a copy
 // of a node, where no kernel acts. Where standard error is a terminal, a line there tells how far
 // it is.
-std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session);
+std::vector<JobEvent> RunJobs(std::vector<Job> list, const Session& session,
+                              const Objections& object);
 
 }  // namespace vfio_agent

@@ -81,7 +81,7 @@ UseFacts AllInUse(const std::vector<PciAddress>& devices, const std::vector<int>
     use.devices[device] = {{UseKind::kProcess, kUnseen, kUnseenRemedy}};
   }
   for (const int group : groups) {
-    use.groups[group] = {{.command = "a process perhaps: looking does not return"}};
+    use.groups[group] = {{.command = kEndlessLook}};
   }
   return use;
 }

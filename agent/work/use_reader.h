@@ -11,6 +11,9 @@
 
 namespace vfio_agent {
 
+// Who has a group open then.
+inline constexpr char kEndlessLook[] = "a process perhaps: looking does not return";
+
 // A look at a descriptor of a file server that is gone does not return, and neither need NVIDIA's
 // driver when it is asked for a minor number. So a child looks. While one is stuck, or where it
 // ends without an answer, every function that is asked for counts as used, and every group as

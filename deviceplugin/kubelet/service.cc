@@ -4,6 +4,7 @@
 #include <deque>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "deviceplugin/grpc/unary_call.h"
 #include "deviceplugin/kubelet/watch_stream.h"
@@ -13,6 +14,7 @@
 #include "deviceplugin/offer/partition.h"
 #include "deviceplugin/offer/preferred.h"
 #include "deviceplugin/offer/verify.h"
+#include "iommu/code.h"
 #include "sysfs/status.h"
 
 namespace vfio_agent {
@@ -28,32 +30,35 @@ std::vector<std::string> ToVector(const Repeated& ids) {
   return {ids.begin(), ids.end()};
 }
 
-// The units of `ids`, each of them looked at once more. Those that are not as they stand in the
-// offer, since together they are worth more, are kept in `own`.
-absl::StatusOr<std::vector<const OfferedUnit*>> FindVerified(const IndexedOffer& offer,
-                                                             const Tree& tree,
-                                                             const AskDrivers& ask,
-                                                             const std::vector<std::string>& ids,
-                                                             std::deque<OfferedUnit>& own) {
-  ASSIGN_OR_RETURN(std::vector<const OfferedUnit*> units, FindUnits(offer, ids));
+// Looks at each of `units` once more. Those that are not as they stand in the offer, since together
+// they are worth more, are kept in `own`.
+absl::Status Verify(const Offer& offer, const Tree& tree, const AskDrivers& ask,
+                    std::vector<const OfferedUnit*>& units, std::deque<OfferedUnit>& own) {
   for (const OfferedUnit* unit : units) {
     const absl::Status status = VerifyUnit(tree, *unit, ask);
-    if (!status.ok()) return Annotate(status, offer.offer().resource);
+    if (!status.ok()) return Annotate(status, offer.resource);
   }
-  const absl::Status status = AddEgmNodes(tree, offer.offer(), units, own);
-  if (!status.ok()) return Annotate(status, offer.offer().resource);
-  return units;
+  const absl::Status status = AddEgmNodes(tree, offer, units, own);
+  return status.ok() ? status : Annotate(status, offer.resource);
 }
 
 using Containers = std::vector<std::vector<const OfferedUnit*>>;
 
 // The offer may have been replaced, and the grant that it came from dropped, between our look at
-// the offer and at the ledger: what the newest offer withholds is not given.
-absl::Status CheckNewest(const IndexedOffer& newest, const Containers& containers) {
+// the offer and at the ledger: what the newest offer withholds, or has as something else, is not
+// given.
+absl::Status CheckNewest(const IndexedOffer& held, const IndexedOffer& newest,
+                         const Containers& containers) {
   for (const auto& units : containers) {
     std::vector<std::string> ids;
     for (const OfferedUnit* unit : units) ids.push_back(unit->id);
     RETURN_IF_ERROR(FindUnits(newest, ids).status());
+    for (const std::string& id : ids) {
+      if (HaveOneAnswer(held.unit(*held.Find(id)), newest.unit(*newest.Find(id)))) continue;
+      return absl::FailedPreconditionError(
+          absl::StrFormat("%s: %s: %s: it stands for something else since a moment ago",
+                          newest.offer().resource, id, CodeName(Code::kGroupChanged)));
+    }
   }
   return absl::OkStatus();
 }
@@ -67,13 +72,14 @@ absl::Status AllocateAll(const Published& published, const Tree& tree, const Ask
   std::deque<OfferedUnit> own;
   for (const v1beta1::ContainerAllocateRequest& container : request.container_requests()) {
     ASSIGN_OR_RETURN(containers.emplace_back(),
-                     FindVerified(offer, tree, ask, ToVector(container.devices_ids()), own));
+                     FindUnits(offer, ToVector(container.devices_ids())));
+    RETURN_IF_ERROR(Verify(offer.offer(), tree, ask, containers.back(), own));
     RETURN_IF_ERROR(CheckPartition(offer.offer(), containers.back()));
   }
   const std::string& resource = offer.offer().resource;
   RETURN_IF_ERROR(Annotate(ledger.Take(resource, containers), resource));
   if (const auto newest = published.Get(); newest != held) {
-    const absl::Status status = CheckNewest(*newest, containers);
+    const absl::Status status = CheckNewest(offer, *newest, containers);
     if (!status.ok()) {
       ledger.GiveBack(containers);
       return status;
@@ -85,11 +91,16 @@ absl::Status AllocateAll(const Published& published, const Tree& tree, const Ask
   return absl::OkStatus();
 }
 
-// Before a container starts: with the very answer that the kubelet has kept of its units.
+// Before a container starts: with the very answer that the kubelet has kept of its units. It may
+// start with its own, whatever keeps these from others, or kept them from others a moment ago.
 absl::Status CheckStart(const IndexedOffer& offer, const Tree& tree, const AskDrivers& ask,
                         Ledger& ledger, const std::vector<std::string>& ids) {
+  const auto fit = [&ledger](const OfferedUnit& unit) {
+    return unit.healthy || unit.kept || ledger.IsNews(unit.id);
+  };
   std::deque<OfferedUnit> own;
-  ASSIGN_OR_RETURN(const auto units, FindVerified(offer, tree, ask, ids, own));
+  ASSIGN_OR_RETURN(auto units, FindUnits(offer, ids, fit));
+  RETURN_IF_ERROR(Verify(offer.offer(), tree, ask, units, own));
   const std::string& resource = offer.offer().resource;
   for (const OfferedUnit* unit : units) {
     RETURN_IF_ERROR(Annotate(ledger.CheckUnchanged(*unit), resource));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -26,14 +27,14 @@ void AddNode(const std::string& path, v1beta1::ContainerAllocateResponse& respon
   node.set_permissions("mrw");
 }
 
-absl::StatusOr<size_t> FindHealthy(const IndexedOffer& offer, const std::string& id) {
+absl::StatusOr<size_t> FindFit(const IndexedOffer& offer, const std::string& id, const Fit& fit) {
   const std::optional<size_t> found = offer.Find(id);
   if (!found) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%s: '%s' is not offered by this node", offer.offer().resource, id));
   }
   const OfferedUnit& unit = offer.unit(*found);
-  if (!unit.healthy) {
+  if (!fit(unit)) {
     return absl::FailedPreconditionError(
         absl::StrFormat("%s: %s is not healthy: %s", offer.offer().resource, id,
                         unit.reason.empty() ? "no reason known" : unit.reason));
@@ -51,14 +52,15 @@ std::string PairsVariable(std::string_view resource) {
 }  // namespace
 
 absl::StatusOr<std::vector<const OfferedUnit*>> FindUnits(const IndexedOffer& offer,
-                                                          const std::vector<std::string>& ids) {
+                                                          const std::vector<std::string>& ids,
+                                                          const Fit& fit) {
   if (ids.empty()) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%s: the request names no device", offer.offer().resource));
   }
   std::set<size_t> positions;
   for (const std::string& id : ids) {
-    const absl::StatusOr<size_t> found = FindHealthy(offer, id);
+    const absl::StatusOr<size_t> found = FindFit(offer, id, fit);
     if (!found.ok()) return found.status();
     if (!positions.insert(*found).second) {
       return absl::InvalidArgumentError(
@@ -69,6 +71,15 @@ absl::StatusOr<std::vector<const OfferedUnit*>> FindUnits(const IndexedOffer& of
   units.reserve(positions.size());
   for (const size_t position : positions) units.push_back(&offer.unit(position));
   return units;
+}
+
+bool IsHealthy(const OfferedUnit& unit) { return unit.healthy; }
+
+bool HaveOneAnswer(const OfferedUnit& one, const OfferedUnit& other) {
+  const auto named = [](const OfferedUnit& unit) {
+    return std::tie(unit.addresses, unit.nodes, unit.pairs, unit.mdev_type, unit.vgpu_type);
+  };
+  return named(one) == named(other) && GroupsOf(one) == GroupsOf(other);
 }
 
 v1beta1::ContainerAllocateResponse MakeAllocation(const Offer& offer,

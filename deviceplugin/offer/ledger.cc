@@ -233,7 +233,7 @@ absl::Status Ledger::Start(const std::string& resource, const Units& units) {
   for (const OfferedUnit* unit : units) {
     for (const int group : GroupsOf(*unit)) {
       std::vector<Grant>& out = grants_[group];
-      if (AnyOf({unit->id}, out)) continue;  // given a moment ago, or started before
+      std::erase_if(out, [unit](const Grant& grant) { return grant.unit == unit->id; });
       out.push_back(
           {.resource = resource, .unit = unit->id, .group = group, .turn = turn_, .at = now});
     }
@@ -251,6 +251,24 @@ absl::Status Ledger::CheckUnchanged(const OfferedUnit& unit) const {
       "%s: %s: the kubelet starts this container with an answer from before a change (%s): delete "
       "the pod, and a new one gets what is there now",
       unit.id, CodeName(Code::kGroupChanged), difference));
+}
+
+uint64_t Ledger::turn() const {
+  const MutexLock lock(mutex_);
+  return turn_;
+}
+
+void Ledger::Told(uint64_t turn) {
+  const MutexLock lock(mutex_);
+  told_ = turn;
+}
+
+bool Ledger::IsNews(const std::string& unit) const {
+  const MutexLock lock(mutex_);
+  return std::ranges::any_of(grants_, [&](const auto& out) {
+    return std::ranges::any_of(
+        out.second, [&](const Grant& grant) { return grant.unit == unit && grant.turn > told_; });
+  });
 }
 
 std::vector<Grant> Ledger::Grants() const {

@@ -55,8 +55,8 @@ class Ledger {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Before a container starts with what the kubelet has kept for it, perhaps since before its own
-  // restart, when its list of pods does not tell of it yet: the units are out from now on, unless
-  // others of a group are. Errors as of Take().
+  // restart, when its list of pods does not tell of it yet: the units are out from now on, however
+  // long ago they were given, unless others of a group are. Errors as of Take().
   absl::Status Start(const std::string& resource, const std::vector<const OfferedUnit*>& units)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -84,7 +84,14 @@ class Ledger {
   // none. Otherwise FailedPrecondition, with the difference.
   absl::Status CheckUnchanged(const OfferedUnit& unit) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The turn of the last grant so far.
+  uint64_t turn() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<Grant> Grants() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The offers that are out were made in knowledge of all grants up to the one of this turn.
+  void Told(uint64_t turn) ABSL_LOCKS_EXCLUDED(mutex_);
+  // True where the unit is out by a grant that these offers do not know of: what they say against
+  // it is older.
+  bool IsNews(const std::string& unit) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Drops these very grants, not later ones of the same units.
   void Drop(const std::vector<Grant>& settled) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -106,6 +113,7 @@ class Ledger {
 
   mutable Mutex mutex_;
   uint64_t turn_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t told_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<int, std::vector<Grant>> grants_ ABSL_GUARDED_BY(mutex_);  // by group
   std::map<int, std::string> claims_ ABSL_GUARDED_BY(mutex_);         // uid of who has it, by group

@@ -142,6 +142,7 @@ class OfferMaker {
                         .healthy = IsHealthy(unit.state),
                         .groups = unit.groups};
     if (!offered.healthy) offered.reason = unit.reason;
+    offered.kept = unit.kept && HeldOtherwise(unit).empty();
     if (const std::string other = HeldOtherwise(unit); offered.healthy && !other.empty()) {
       offered.healthy = false;
       offered.reason = other;
@@ -201,10 +202,12 @@ class OfferMaker {
       if (now != planned.end() && IsListed(*now->second)) continue;
       const std::string& why =
           now != planned.end() ? now->second->reason : WhyMissing(unit, facts_);
-      const OfferedUnit kept = Withdrawn(unit, why);
-      if (known_ && !claimed_.contains(unit.id) && now_ - kept.withdrawn >= kDelistAfter) continue;
+      OfferedUnit withdrawn = Withdrawn(unit, why);
+      const bool claimed = !known_ || claimed_.contains(unit.id);
+      if (!claimed && now_ - withdrawn.withdrawn >= kDelistAfter) continue;
+      withdrawn.kept = claimed && now == planned.end() && (unit.healthy || unit.kept);
       taken_.insert(unit.id);
-      offer.units.push_back(kept);
+      offer.units.push_back(std::move(withdrawn));
     }
   }
 

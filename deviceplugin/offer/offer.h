@@ -24,6 +24,8 @@ struct OfferedUnit {
   std::vector<std::string> nodes;
   bool healthy = false;
   std::string reason;  // why it is not healthy
+  // Not healthy, since nobody else is to get it: the pod that has it may start with it again.
+  bool kept = false;
   std::string holder;  // pods that have it: "pod ns/name (container c)"; for people
   // Since when it is listed only because a pod may have it still; InfiniteFuture: it is not so.
   absl::Time withdrawn = absl::InfiniteFuture();

@@ -78,6 +78,8 @@ struct Unit {
   // Why it is not ready, in a sentence, or that it is unsafe; else empty.
   std::string reason;
   std::vector<PodClaim> pods;  // who has it, as the kubelet says
+  // Withheld from others: a pod has it, and may start with it again.
+  bool kept = false;
   // Of a unit that is several groups: all of them, sorted; `group` is that of `primary`. Empty for
   // a unit of one group.
   std::vector<int> groups;

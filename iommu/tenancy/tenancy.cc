@@ -7,10 +7,17 @@ namespace {
 
 constexpr absl::Duration kUntilListed = absl::Seconds(10);
 
+bool IsListed(const Grant& grant, const PodClaims& claims) {
+  return std::ranges::any_of(claims.list, [&grant](const PodClaim& claim) {
+    return claim.unit == grant.unit && IsCertain(claim);
+  });
+}
+
 bool IsOpen(const Grant& grant, const Tenancy& tenancy, absl::Time looked) {
   if (grant.at >= looked) return true;
-  if (std::ranges::count(tenancy.claims.list, grant.unit, &PodClaim::unit) > 0) return false;
-  return looked - grant.at < kUntilListed || tenancy.open.contains(grant.group);
+  if (IsListed(grant, tenancy.claims)) return false;
+  const absl::Time due = grant.at + kUntilListed;
+  return looked < due || tenancy.opened < due || tenancy.open.contains(grant.group);
 }
 
 }  // namespace

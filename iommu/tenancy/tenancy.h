@@ -29,16 +29,19 @@ struct Tenancy {
   // Why the kubelet does not answer now, so that `claims` is old; empty while it does.
   std::string silent;
   std::vector<Grant> grants;
-  // By group, of those that are with a vfio driver; looked at before `claims` is, so that a pod
-  // that has just begun stands in both. One that has just ended may stand here for one look more.
+  // By group, of those that are with a vfio driver; looked at after `claims` is and before `grants`
+  // are, so that whom a pod's process belongs to is known. A pod that has just ended may stand in
+  // `claims` for one look more.
   std::map<int, std::vector<Holder>> open;
+  absl::Time opened = absl::InfinitePast();  // when that was: MonotonicNow() before the look
   bool operator==(const Tenancy&) const = default;
 };
 
 // Those of `grants` that `claims`, asked for at `looked`, leave open: the kubelet did not answer,
 // or had perhaps not put the unit down yet. It does that as soon as it has our answer, so a unit
 // that no pod has ten seconds later is free: the pod was not admitted, or has gone. Unless a
-// process has the group open: of init containers the kubelet tells nothing.
+// process has the group open by then, since of init containers the kubelet tells nothing. What it
+// has only written down settles nothing: it is asked for while the kubelet is young alone.
 std::vector<Grant> OpenGrants(const std::vector<Grant>& grants, const Tenancy& tenancy,
                               absl::Time looked);
 

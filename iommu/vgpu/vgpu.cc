@@ -132,6 +132,7 @@ class VgpuPlanner {
     const auto staying = slot.staying.find(unit.primary);
     const bool given = unit.state == UnitState::kReady || unit.state == UnitState::kHeld;
     if (staying == slot.staying.end() || !given) return;
+    unit.kept = unit.state == UnitState::kHeld;
     unit.state = UnitState::kWithheld;
     unit.reason = absl::StrFormat("%s: more than vgpu[].types asks for, in use by %s",
                                   CodeName(Code::kHeld), staying->second);

@@ -44,8 +44,8 @@ vfio_agent_library(agent
           cluster/event_document.cc cluster/event_queue.cc cluster/event_series.cc
           cluster/node_document.cc cluster/node_events.cc cluster/node_labels.cc
           cluster/node_writer.cc cluster/notes.cc cluster/object_watch.cc cluster/ready_condition.cc
-          cluster/retry.cc cluster/transport.cc cluster/waiting_pods.cc commands/bind.cc
-          commands/command_line.cc commands/command_table.cc commands/common.cc
+          cluster/retry.cc cluster/transport.cc cluster/waiting_pods.cc commands/beside_daemon.cc
+          commands/bind.cc commands/command_line.cc commands/command_table.cc commands/common.cc
           commands/common_options.cc commands/config.cc commands/doctor.cc commands/explain.cc
           commands/health.cc commands/kubevirt.cc commands/list.cc commands/plan.cc
           commands/release.cc commands/run.cc commands/snapshot.cc commands/status.cc

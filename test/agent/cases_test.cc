@@ -188,7 +188,7 @@ TEST_CASE("BIND-09: after a reboot the group is bound again, whatever the kubele
   CHECK(after.DriverOf("0000:04:00.0") == "vfio-pci");
   CHECK(kubelet->WaitFor(
       [](const FakeResources& resources) {
-        return resources.size() == 1 && resources.begin()->second.registrations == 2 &&
+        return resources.size() == 1 && resources.begin()->second.registrations >= 2 &&
                resources.begin()->second.Healthy() == 1;
       },
       kLong));
@@ -246,10 +246,11 @@ TEST_CASE("KUBE-02: GPUs that machines have open are served, all eight, without 
   for (int start = 0; start < 3; ++start) {
     CAPTURE(start);
     Daemon daemon(node.DaemonArguments());
+    REQUIRE_FALSE(daemon.WaitForLine({"event=registered"}, kLong).empty());
     REQUIRE(kubelet->WaitFor(
         [start](const FakeResources& resources) {
           const auto found = resources.find(kH100);
-          return found != resources.end() && found->second.registrations == start + 1 &&
+          return found != resources.end() && found->second.registrations >= start + 1 &&
                  found->second.Healthy() == 8;
         },
         kLong));

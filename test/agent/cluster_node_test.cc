@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "agent/cluster/checkpoint_pods.h"
 #include "test/agent/cluster_node.h"
 
@@ -24,6 +25,27 @@ devices:
 - {address: "0000:01:01.0", vendor: "8086", device: "2922", class: "0x010601", driver: ahci, iommu_group: 1, parent: "0000:00:01.0"}
 )";
 
+// How long the daemon took to end.
+absl::Duration End(Daemon& daemon, absl::Duration limit) {
+  const absl::Time start = absl::Now();
+  daemon.Signal(SIGTERM);
+  CHECK(daemon.WaitForEnd(limit) == 0);
+  return absl::Now() - start;
+}
+
+// What a daemon says last has less than two seconds. Where a busy machine may have taken them,
+// another one is started and ended, once.
+void EndWithLastWords(const Cluster7& cluster, const Node& node, Daemon& daemon,
+                      const std::vector<std::string>& arguments, absl::Duration limit) {
+  if (End(daemon, limit) < absl::Milliseconds(1500)) return;
+  Daemon another(arguments);
+  REQUIRE_FALSE(another.WaitForLine({"event=registered"}, kLong).empty());
+  REQUIRE(Eventually(
+      [&node] { return node.RunJson({"status"}).at("cluster").at("written") == true; }, kLong));
+  REQUIRE(cluster.WaitForCondition("True", "Serving"));
+  End(another, limit);
+}
+
 TEST_CASE("the Node is ready once its units are registered, and not while the kubelet is away",
           "[cluster][node][grpc]") {
   const Node node("hgx-8gpu");
@@ -40,8 +62,7 @@ TEST_CASE("the Node is ready once its units are registered, and not while the ku
   CHECK(cluster.Label("zone") == "a");
 
   SECTION("a daemon that ends says so, and leaves the labels") {
-    daemon.Signal(SIGTERM);
-    CHECK(daemon.WaitForEnd(absl::Seconds(3)) == 0);
+    EndWithLastWords(cluster, node, daemon, cluster.Arguments(node), absl::Seconds(5));
     CHECK(cluster.Condition().at("status") == "Unknown");
     CHECK(cluster.Condition().at("reason") == "AgentStopped");
     CHECK(cluster.Label("vfio-agent/passthrough.ready") == "true");
@@ -62,11 +83,11 @@ TEST_CASE("with onExit: release the labels go with the devices", "[cluster][node
   const Node node("hgx-8gpu");
   const Cluster7 cluster;
   const auto kubelet = node.StartKubelet();
-  Daemon daemon(cluster.Arguments(node, {"--on-exit", "release"}));
+  const std::vector<std::string> arguments = cluster.Arguments(node, {"--on-exit", "release"});
+  Daemon daemon(arguments);
   REQUIRE(
       Eventually([&] { return cluster.Label("vfio-agent/passthrough.ready") == "true"; }, kLong));
-  daemon.Signal(SIGTERM);
-  CHECK(daemon.WaitForEnd(kLong) == 0);
+  EndWithLastWords(cluster, node, daemon, arguments, kLong);
   CHECK(cluster.Label("vfio-agent/passthrough.ready").empty());
   CHECK(cluster.Label("zone") == "a");
 }
@@ -215,12 +236,12 @@ TEST_CASE("labels that NFD or nobody is to make are neither written nor taken aw
   if (GENERATE(true, false)) {
     words = {"--on-exit", "release", "--nfd-dir", node.dir().path() + "/features.d"};
   }
-  Daemon daemon(cluster.Arguments(node, words));
+  const std::vector<std::string> arguments = cluster.Arguments(node, words);
+  Daemon daemon(arguments);
   REQUIRE(cluster.WaitForCondition("True", "Serving"));
   CHECK(cluster.Label("vfio-agent/passthrough.ready").empty());
   CHECK(cluster.Label("vfio-agent/iommu") == "of-nfd");
-  daemon.Signal(SIGTERM);
-  CHECK(daemon.WaitForEnd(kLong) == 0);
+  EndWithLastWords(cluster, node, daemon, arguments, kLong);
   CHECK(cluster.Label("vfio-agent/iommu") == "of-nfd");
   CHECK_THAT(cluster.Condition().at("message").get<std::string>(), Catch::Contains("given back"));
 }

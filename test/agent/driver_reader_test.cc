@@ -64,7 +64,7 @@ TEST_CASE("what drivers answer is read by one child, errors as well", "[node]") 
 
 TEST_CASE("a driver that is slow for a moment is waited for", "[node]") {
   Cards cards;
-  cards.node.Control(std::string(kHangs) + "delay: 700ms, once: true}");
+  cards.node.Control(std::string(kHangs) + "delay: 300ms, once: true}");
   CHECK(cards.HasAll());
   CHECK(cards.reader.answered());
 }

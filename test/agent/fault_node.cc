@@ -268,12 +268,13 @@ SmallDisk::SmallDisk(const Node& node) : path_(node.state_dir()) {
 SmallDisk::~SmallDisk() { ::umount2(path_.c_str(), MNT_DETACH); }
 
 void SmallDisk::Fill(int records_left) const {
-  const Fd file(::open((path_ + "/filler").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600));
+  // What is filled already stays so: an agent at work would take the room meanwhile.
+  const Fd file(::open((path_ + "/filler").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));
   REQUIRE(file.valid());
   const std::vector<char> page(4096);  // a record takes one
-  off_t size = 0;
-  for (ssize_t n = 0; (n = ::write(file.get(), page.data(), page.size())) > 0;) size += n;
+  while (::write(file.get(), page.data(), page.size()) > 0) continue;
   CHECK(errno == ENOSPC);
+  const off_t size = ::lseek(file.get(), 0, SEEK_END);
   REQUIRE(::ftruncate(file.get(), size - records_left * off_t{4096}) == 0);
 }
 

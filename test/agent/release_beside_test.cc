@@ -1,7 +1,9 @@
 // `vfio-agent release` beside a daemon on a simulated node: the daemon says what it serves.
 #include <csignal>
+#include <future>
 #include <map>
 
+#include "agent/work/group_lock.h"
 #include "test/agent/node.h"
 
 namespace vfio_agent {
@@ -123,6 +125,27 @@ TEST_CASE("R52: after a daemon that was killed everything can be released", "[no
   CHECK(beside.Release({}).exit_code == 0);
   CHECK(beside.node.DriverOf(kFirst) == "nvidia");
   CHECK(beside.node.DriverOf(kSecond) == "nvidia");
+}
+
+TEST_CASE("R52: what a daemon has come to offer since a release began is left to it",
+          "[node][grpc]") {
+  const Beside beside;
+  beside.daemon->Signal(SIGKILL);
+  REQUIRE(beside.daemon->WaitForEnd(kLong) == 128 + SIGKILL);
+  beside.node.Control(R"(fault {device: "0000:65:00.0", op: unbind, block: forever, once: true})");
+  auto release = std::async(std::launch::async, [&beside] {
+    return beside.Release({"--parallel", "1", "--unbind-timeout", "50s"});
+  });
+  REQUIRE(Eventually([&] { return IsGroupLocked(beside.node.state_dir(), 33); }, kLong));
+  const Daemon next(beside.node.DaemonArguments({"--config", beside.config()}));
+  REQUIRE(beside.kubelet->WaitHealthy(kH100, 1, kLong));
+  REQUIRE(Eventually(
+      [&] { return beside.node.Run({"status"}).out.find(kSecond) != std::string::npos; }, kLong));
+  beside.node.Control(std::string("release-blocked ") + kFirst);
+  const ProgramResult result = release.get();
+  CHECK(result.exit_code == 3);
+  CHECK_THAT(result.out, Catch::Contains("serves group 34 to the kubelet as"));
+  CHECK(beside.node.DriverOf(kSecond) == "vfio-pci");
 }
 
 TEST_CASE("R52: the daemon's own release at its end does not refuse what it has served",

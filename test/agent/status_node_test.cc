@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "deviceplugin/grpc/channel.h"
 #include "deviceplugin/status/status_server.h"
@@ -35,6 +36,7 @@ struct Watched {
       : daemon(node.DaemonArguments(std::move(more))) {}
   std::string socket() const { return node.state_dir() + "/status.sock"; }
   ProgramResult Status() const { return node.Run({"status"}); }
+  ProgramResult Wide() const { return node.Run({"status", "-o", "wide"}); }
   bool WaitForHttp(const std::string& path, int code) const {
     const int port = PortOf(daemon);
     return Eventually([&] { return HttpGet(port, path).code == code; }, kLong);
@@ -65,10 +67,10 @@ TEST_CASE("status, its document and the metrics say which pod of which namespace
   REQUIRE(kubelet->WaitHealthy(kH100, 8, kLong));
   kubelet->SetPod("team", "vm", "compute", kH100, {kUnit});
   REQUIRE_FALSE(watched.daemon.WaitForLine({"event=unit_held", kUnit}, kLong).empty());
-
-  const ProgramResult wide = watched.node.Run({"status", "-o", "wide"});
-  CHECK(wide.exit_code == 0);
-  CHECK_THAT(wide.out, Catch::Contains("pod team/vm (container compute)"));
+  const std::string pod = "pod team/vm (container compute)";
+  CHECK(Eventually([&] { return absl::StrContains(watched.Wide().out, pod); }, kLong));
+  CHECK(watched.Wide().exit_code == 0);
+  CHECK(watched.WaitForHttp("/readyz", 200));
   const nlohmann::json document = watched.node.RunJson({"status"});
   CHECK(document.at("ready") == true);
   int held = 0;
@@ -137,8 +139,7 @@ TEST_CASE("drift is counted when a device goes back to its host driver", "[node]
 TEST_CASE("R57: an agent without a kubelet is healthy, not ready, and says so", "[node][grpc]") {
   const Watched watched;
   INFO(watched.daemon.Log());
-  REQUIRE(
-      Eventually([&] { return watched.Status().out.find("8 bound") != std::string::npos; }, kLong));
+  REQUIRE(Eventually([&] { return absl::StrContains(watched.Status().out, "8 bound"); }, kLong));
   CHECK(HttpGet(PortOf(watched.daemon), "/healthz").code == 200);
   const HttpAnswer ready = HttpGet(PortOf(watched.daemon), "/readyz");
   CHECK(ready.code == 503);

@@ -55,6 +55,28 @@ TEST_CASE("R10: a second agent waits, touches nothing, and takes over when the f
   CHECK(second.CountLines({"event=agent_waiting"}) == 1);
 }
 
+TEST_CASE("R10: a second agent goes by the configuration as it is when it takes over", "[matrix]") {
+  const FaultNode node(2);
+  const auto kubelet = node.node().StartKubelet();
+  const std::string config = node.node().dir().Write("config.yaml", "mode: vm-passthrough\n");
+  const auto arguments = node.node().DaemonArguments({"--config", config});
+  Daemon first(arguments);
+  REQUIRE(kubelet->WaitHealthy(kH100, 2, kLong));
+  const Daemon second(arguments);
+  REQUIRE_FALSE(second.WaitForLine({"event=agent_waiting"}, kLong).empty());
+  first.Signal(SIGSTOP);  // nobody acts on what follows
+  node.node().dir().Write("config.yaml",
+                          "resources: [{select: [{vendor: \"10de\"}], "
+                          "exclude: [{address: \"0000:02:00.0\"}]}]\n");
+  node.node().Control("rebind " + FaultNode::AddressOf(2, 0) + " nvidia");
+  node.node().Control("rebind " + FaultNode::AddressOf(2, 1) + " snd_hda_intel");
+  first.Signal(SIGKILL);
+  REQUIRE_FALSE(second.WaitForLine({"event=config_reloaded"}, kLong).empty());
+  CHECK(kubelet->WaitHealthy(kH100, 1, kLong));
+  CHECK(second.CountLines({"event=bind_started", "group=2 "}) == 0);
+  CHECK(node.node().DriverOf(FaultNode::AddressOf(2, 0)) == "nvidia");
+}
+
 TEST_CASE("SIGTERM ends an agent that waits at once, and the one at work goes on", "[matrix]") {
   const FaultNode node(1);
   const auto kubelet = node.node().StartKubelet();
@@ -106,10 +128,11 @@ TEST_CASE("a write that outlives its agent and does not return is told as such b
                   "true, once: true}]\n");
   const auto kubelet = node.StartKubelet();
   const std::vector<std::string> arguments =
-      node.DaemonArguments({"--unbind-timeout", "1s", "--node-timeout", "1s"});
+      node.DaemonArguments({"--unbind-timeout", "5s", "--node-timeout", "1s"});
   {
     Daemon first(arguments);
-    REQUIRE_FALSE(first.WaitForLine({"event=bind_stuck", "0000:1b:00.0"}, kLong).empty());
+    REQUIRE_FALSE(
+        first.WaitForLine({"event=bind_stuck", "0000:1b:00.0", "nvidia/unbind"}, kLong).empty());
     first.Signal(SIGTERM);
     REQUIRE(first.WaitForEnd(kLong) == 0);
   }

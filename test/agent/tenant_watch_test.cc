@@ -71,6 +71,14 @@ TEST_CASE("each group of a unit counts: for its siblings, and for what is open",
   CHECK(WhatIsOpen(picture, {}) == Open::kNothing);
 }
 
+TEST_CASE("processes are looked at until the pod that was given something is listed", "[agent]") {
+  Picture picture;
+  picture.custody.tenancy = Tenancy{.grants = {{.unit = "a", .group = 1}}};
+  CHECK(WhatIsOpen(picture, {}) == Open::kProcesses);
+  picture.custody.tenancy->grants.clear();
+  CHECK(WhatIsOpen(picture, {}) == Open::kNothing);
+}
+
 TEST_CASE("pods are asked for soon again while another manager hinders a bind, not beside one",
           "[agent]") {
   Picture picture;

@@ -152,7 +152,7 @@ Result RunOne(const Bench& bench, const Row& row, Generation generation) {
   SuiteOptions options = bench.Options(row.faults);
   options.only = {row.check};
   options.generations = {generation};
-  options.timeout = absl::Seconds(8);
+  options.timeout = absl::Seconds(12);
   return RunChecks(options, Selected(options), [](const Result&) {}).at(0);
 }
 

@@ -39,9 +39,9 @@ Status WidgetService::GetDevicePluginOptions(grpc::ServerContext*, const v1beta1
 Status WidgetService::ListAndWatch(grpc::ServerContext* context, const v1beta1::Empty*,
                                    grpc::ServerWriter<v1beta1::ListAndWatchResponse>* writer) {
   if (faults_.Has("list-after-register")) widgets_.WaitWhileRegistering();
-  if (faults_.Has("late-list")) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
   const int before = widgets_.StreamOpened();
   const int mine = widgets_.newest_stream();
+  if (faults_.Has("late-list")) std::this_thread::sleep_for(std::chrono::seconds(4));
   v1beta1::ListAndWatchResponse list = widgets_.List();
   if (before > 0 && faults_.Has("second-stream-empty")) list.clear_devices();
   int version = 0;

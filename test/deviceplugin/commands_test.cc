@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <future>
 #include <istream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -24,6 +25,13 @@ struct Run {
   std::vector<json> lines;
 };
 
+std::vector<json> Parse(const std::string& text) {
+  std::vector<json> parsed;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) parsed.push_back(json::parse(line));
+  return parsed;
+}
+
 // Runs the commands against a node with two units, which is driven meanwhile.
 Run Commands(const std::string& text) {
   TempDir dir;
@@ -42,8 +50,7 @@ Run Commands(const std::string& text) {
   loop.plugins().Set({offer});
   CHECK(loop.RunUntil([&] { return done.load(); }, absl::Seconds(60)));
   kubelet.join();
-  std::istringstream lines(out.str());
-  for (std::string line; std::getline(lines, line);) run.lines.push_back(json::parse(line));
+  run.lines = Parse(out.str());
   return run;
 }
 
@@ -75,9 +82,10 @@ TEST_CASE("a whole session over stdin and stdout", "[kubelet][grpc]") {
 TEST_CASE("a command that fails is told in its line and by the exit code", "[kubelet][grpc]") {
   const std::string command =
       GENERATE(as<std::string>(), "dance", "wait", "wait nvidia.com/X one", "wait nvidia.com/X 1 0",
-               "wait nvidia.com/X 0 soon", "allocate nvidia.com/X 0000:11:00.0", "allocate",
-               "preferred nvidia.com/X 1", "prestart nvidia.com/X 0000:11:00.0",
-               "pod vms a compute nvidia.com/X 0000:11:00.0", "pod-resources silent");
+               "wait nvidia.com/X 0 soon", "saw", "saw nvidia.com/X 0 0",
+               "allocate nvidia.com/X 0000:11:00.0", "allocate", "preferred nvidia.com/X 1",
+               "prestart nvidia.com/X 0000:11:00.0", "pod vms a compute nvidia.com/X 0000:11:00.0",
+               "pod-resources silent");
   CAPTURE(command);
   const Run run = Commands(command + "\nsleep 0\n");
   CHECK(run.code == 1);
@@ -105,6 +113,45 @@ class Script : public std::streambuf {
   size_t next_ = 0;
   std::string text_;
 };
+
+// A plugin that ends and another that registers, before the next command is read.
+TEST_CASE("what was for a moment counts until the next answer", "[kubelet][grpc]") {
+  TempDir dir;
+  UnitTree node;
+  const Offer offer = TestOffer(kGpu, {TestUnit("0000:11:00.0"), TestUnit("0000:91:00.0")});
+  node.AddAll(offer);
+  std::atomic<bool> served = false, done = false;
+  std::promise<void> again;
+  const std::string gpu = kGpu;
+  Script script({[&] { return "wait " + gpu + " 2 30"; },
+                 [&] {
+                   served = true;
+                   again.get_future().wait();
+                   return "saw " + gpu + " 0 30";
+                 },
+                 [&] { return "wait " + gpu + " 2 30"; },
+                 [&] { return "saw " + gpu + " 2 0.01"; }});
+  std::istream in(&script);
+  std::ostringstream out;
+  std::thread kubelet([&] {
+    RunCommands({.dir = dir.path()}, in, out);
+    done = true;
+  });
+  auto loop = std::make_unique<PluginLoop>(dir.path(), node.tree());
+  loop->plugins().Set({offer});
+  CHECK(loop->RunUntil([&] { return served.load(); }, absl::Seconds(60)));
+  loop.reset();
+  loop = std::make_unique<PluginLoop>(dir.path(), node.tree());
+  loop->plugins().Set({offer});
+  CHECK(loop->RunUntil([&] { return loop->plugins().AllRegistered(); }, absl::Seconds(60)));
+  again.set_value();
+  CHECK(loop->RunUntil([&] { return done.load(); }, absl::Seconds(120)));
+  kubelet.join();
+  const std::vector<json> lines = Parse(out.str());
+  REQUIRE(lines.size() == 5);
+  for (size_t i = 1; i < 4; ++i) CHECK(lines[i].at("ok") == true);
+  CHECK_THAT(lines[4].at("error").get<std::string>(), Catch::Contains("but to nothing new"));
+}
 
 TEST_CASE("pods come and go by command, and PodResources tells of them or not", "[kubelet][grpc]") {
   TempDir dir;

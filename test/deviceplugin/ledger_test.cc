@@ -86,6 +86,16 @@ TEST_CASE("R50: a container that starts with what the kubelet kept has the group
   CHECK(board.ledger.Grants().size() == 1);
 }
 
+TEST_CASE("R50: what was given long before its container starts is out from then on again",
+          "[deviceplugin]") {
+  Board board;
+  REQUIRE(board.Take({&board.a}).ok());
+  const std::vector<Grant> given = board.ledger.Grants();
+  REQUIRE(board.ledger.Start(kName, {&board.a}).ok());
+  board.ledger.Drop(given);  // by a look from before the start
+  CHECK_FALSE(board.Take({&board.b}).ok());
+}
+
 TEST_CASE("R50: a container does not start with a unit whose sibling went to another one",
           "[deviceplugin]") {
   Board board;

@@ -222,6 +222,35 @@ TEST_CASE("R28, T8, T9: a unit that a pod has, or may have, is never taken off t
   CHECK(removed.Count(absl::Seconds(110)) == 1);
 }
 
+TEST_CASE("R50: what is offered no more is kept for the pod that has it, as long as it has it",
+          "[deviceplugin]") {
+  Removed removed;
+  removed.tenancy.claims.list = {{"team", "vm", "compute", "nvidia.com/X", "0000:11:00.0"}};
+  const auto kept = [&removed](int seconds) {
+    removed.Count(absl::Seconds(seconds));
+    const OfferedUnit& unit = removed.offers.at(0).units.at(0);
+    REQUIRE(unit.id == "0000:11:00.0");
+    CHECK_FALSE(unit.healthy);
+    return unit.kept;
+  };
+  CHECK(kept(0));
+  CHECK(kept(1));
+  removed.tenancy.claims.list.clear();
+  CHECK_FALSE(kept(2));
+}
+
+TEST_CASE("R50: what is withheld from others is kept for the pod that has it, nothing else",
+          "[deviceplugin]") {
+  Node node;
+  std::vector<Unit>& units = node.plan.resources[0].units;
+  units[1].state = UnitState::kWithheld;
+  units[1].kept = GENERATE(false, true);
+  CHECK(node.Units()[0].kept == units[1].kept);
+  // Not where the pod came another way.
+  units[1].pods = {{.pod_namespace = "team", .pod = "claim", .unit = units[1].id}};
+  CHECK_FALSE(node.Units()[0].kept);
+}
+
 TEST_CASE("R25: a unit that changes its resource is in one list at a time", "[deviceplugin]") {
   Removed removed;
   Unit moved = removed.node.AddUnit("0000:11:00.0", 29, 0);

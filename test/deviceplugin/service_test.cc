@@ -196,6 +196,37 @@ TEST_CASE("R50: a container is not started on a unit that is not what it was",
   CHECK(served.Told(Kind::kPreStartRefused, 2));
 }
 
+TEST_CASE("R50: a container starts with what is kept for it, or was given since the list was made",
+          "[deviceplugin][grpc]") {
+  Served served;
+  const auto stub = served.Connect();
+  const auto allocate = [&] {
+    v1beta1::AllocateRequest request;
+    request.add_container_requests()->add_devices_ids("0000:11:00.0");
+    grpc::ClientContext context;
+    v1beta1::AllocateResponse response;
+    return stub->Allocate(&context, request, &response).ok();
+  };
+  const auto start = [&] {
+    v1beta1::PreStartContainerRequest request;
+    request.add_devices_ids("0000:11:00.0");
+    grpc::ClientContext context;
+    v1beta1::PreStartContainerResponse response;
+    return stub->PreStartContainer(&context, request, &response).ok();
+  };
+  REQUIRE(allocate());
+  served.SetHealthy(false);  // by a look from before
+  CHECK_FALSE(allocate());
+  CHECK(start());
+  served.ledger.Told(served.ledger.turn());
+  CHECK_FALSE(start());
+  Offer offer = served.published.Get()->offer();
+  offer.units[0].kept = true;
+  served.published.Set(offer);
+  CHECK(start());
+  CHECK_FALSE(allocate());
+}
+
 TEST_CASE("streams that are ended end cleanly, and later ones at once", "[deviceplugin][grpc]") {
   Served served;
   const auto stub = served.Connect();

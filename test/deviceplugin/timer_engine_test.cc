@@ -18,8 +18,8 @@ TEST_CASE("work runs in the order in which it is due, whatever the order of the 
   std::promise<std::string> done;
   std::string order;  // touched by the engine's thread only, until `done`
   TimerEngine engine;
-  engine.RunAfter(milliseconds(60), [&] { done.set_value(order + "c"); });
-  engine.RunAfter(milliseconds(30), [&] { order += "b"; });
+  engine.RunAfter(milliseconds(600), [&] { done.set_value(order + "c"); });
+  engine.RunAfter(milliseconds(300), [&] { order += "b"; });
   engine.Run([&] { order += "a"; });
   auto result = done.get_future();
   REQUIRE(result.wait_for(kLong) == std::future_status::ready);

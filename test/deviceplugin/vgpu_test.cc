@@ -1,10 +1,17 @@
 // Units that are virtual functions with a vGPU type: what is answered, and what is looked at
 // before.
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
 #include <filesystem>
 #include <fstream>
 
 #include "catch2/catch.hpp"
+#include "deviceplugin/kubelet/server.h"
+#include "deviceplugin/kubelet/service.h"
 #include "deviceplugin/offer/allocate.h"
+#include "deviceplugin/offer/ledger.h"
 #include "deviceplugin/offer/verify.h"
 #include "test/deviceplugin/support.h"
 #include "test/support/facts.h"
@@ -127,6 +134,37 @@ TEST_CASE("VGPU: a vGPU that loses its type stays listed as unhealthy", "[device
   const auto later = MakeOffers(plan, facts, offers, {}, nullptr, absl::UnixEpoch());
   CHECK_FALSE(later.at(0).units.at(0).healthy);
   CHECK(later[0].units[0].reason == "it is no vGPU of this type any more, or not selected");
+}
+
+TEST_CASE("R38: what stands for something else since it was looked at is not given",
+          "[deviceplugin][grpc]") {
+  const VgpuTree node;
+  const Tree tree = *Tree::Open(node.dir.path());
+  Published published;
+  published.Set(TestOffer(kResource, {Vgpu()}));
+  const bool changes = GENERATE(false, true);
+  const AskDrivers ask = [&](const std::vector<DriverFile>& files) {
+    OfferedUnit other = Vgpu();
+    if (changes) other.nodes.emplace_back("/dev/vfio/devices/vfio7");
+    other.holder = "pod team/vm (container compute)";
+    published.Set(TestOffer(kResource, {other}));
+    return AskInTurn(tree)(files);
+  };
+  Ledger ledger;
+  const auto server = *PluginServer::Start(
+      node.dir.path() + "/x.sock", std::make_unique<DevicePluginService>(
+                                       published, tree, ask, ledger, [](const ServiceEvent&) {}));
+  const auto stub = v1beta1::DevicePlugin::NewStub(
+      grpc::CreateChannel("unix:" + server->path(), grpc::InsecureChannelCredentials()));
+  v1beta1::AllocateRequest request;
+  request.add_container_requests()->add_devices_ids(kVf);
+  grpc::ClientContext context;
+  v1beta1::AllocateResponse response;
+  const grpc::Status status = stub->Allocate(&context, request, &response);
+  server->Shutdown(absl::InfinitePast());
+  CHECK(status.ok() == !changes);
+  CHECK(ledger.Grants().empty() == changes);
+  if (changes) CHECK_THAT(status.error_message(), Catch::Contains("0000:41:00.4: group-changed"));
 }
 
 }  // namespace

@@ -190,7 +190,7 @@ std::vector<Grant> OpenAfter(const Tenancy& tenancy, int looked) {
 
 TEST_CASE("a grant is settled by the kubelet's list, or ten seconds after nobody has it",
           "[iommu]") {
-  Tenancy nobody;
+  Tenancy nobody{.opened = absl::UnixEpoch() + absl::Seconds(11)};
   Tenancy pod{.claims = {.list = {Claim("vm", "0000:3b:00.0")}}};
   CHECK(OpenAfter(nobody, 10).size() == 1);
   CHECK(OpenAfter(nobody, 11).empty());
@@ -200,8 +200,22 @@ TEST_CASE("a grant is settled by the kubelet's list, or ten seconds after nobody
 
 TEST_CASE("a grant that no pod has stays while a process has the group open", "[iommu]") {
   Tenancy init;  // the kubelet does not tell of init containers
+  init.opened = absl::UnixEpoch() + absl::Seconds(1000);
   init.open[17] = {{.pid = 4711, .command = "init"}};
   CHECK(OpenAfter(init, 1000).size() == 1);
+}
+
+TEST_CASE("a grant that no pod has is not settled by a look at processes from before its time",
+          "[iommu]") {
+  Tenancy nobody{.opened = absl::UnixEpoch() + absl::Seconds(10)};
+  CHECK(OpenAfter(nobody, 1000).size() == 1);
+}
+
+TEST_CASE("what only the kubelet's checkpoint tells settles no grant", "[iommu]") {
+  Tenancy young{.opened = absl::UnixEpoch()};
+  young.claims.list = {
+      {.pod = "u-1", .container = "compute", .resource = "X", .unit = "0000:3b:00.0"}};
+  CHECK(OpenAfter(young, 2).size() == 1);
 }
 
 TEST_CASE("a kubelet that does not answer settles nothing", "[iommu]") {

@@ -67,6 +67,7 @@ TEST_CASE("VGPU: one too many that somebody has stays, is named, and is given to
     const Plan plan = PlanFor(facts, WantingVgpus({{"1145", 0}}), custody);
     CHECK(Written(plan) == "0000:41:00.4=0 0000:41:00.5=0 ");
     CHECK(States(plan) == "withheld ");
+    CHECK(plan.resources.at(0).units.at(0).kept);
     REQUIRE(Codes(plan.warnings) == "held 0000:41:00.6");
     CHECK_THAT(plan.warnings[0].text, Catch::Contains("is in use by pod") &&
                                           Catch::Contains("more than vgpu[].types asks for"));

@@ -9,6 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "sysfs/status.h"
 
@@ -80,6 +81,24 @@ Answer Wait(FakeKubelet& kubelet, const Words& words) {
 
 Answer WaitTotal(FakeKubelet& kubelet, const Words& words) {
   return WaitForCount(kubelet, words, [](const FakeResource& it) { return it.devices.size(); });
+}
+
+Answer Saw(FakeKubelet& kubelet, const Words& words) {
+  RETURN_IF_ERROR(Need(words, 2));
+  ASSIGN_OR_RETURN(const int wanted, ToNumber(words[2]));
+  ASSIGN_OR_RETURN(const absl::Duration limit, ToSeconds(words, 3, kPatience));
+  std::vector<size_t> history;
+  const bool seen = kubelet.WaitFor(
+      [&](const FakeResources& resources) {
+        const auto found = resources.find(words[1]);
+        if (found != resources.end()) history = found->second.history;
+        return std::ranges::count(history, static_cast<size_t>(wanted)) > 0;
+      },
+      limit);
+  if (seen) return Json{{"history", history}};
+  return absl::DeadlineExceededError(absl::StrFormat(
+      "%s has not come to %d in %s, but to %s", words[1], wanted, absl::FormatDuration(limit),
+      history.empty() ? "nothing new" : absl::StrJoin(history, ", ")));
 }
 
 Answer List(FakeKubelet& kubelet, const Words&) {
@@ -170,9 +189,9 @@ Answer PodResources(FakeKubelet& kubelet, const Words& words) {
 
 Answer Run(FakeKubelet& kubelet, const Words& words) {
   static const std::map<std::string, Command> kCommands = {
-      {"wait", Wait},         {"wait-total", WaitTotal}, {"list", List},
-      {"allocate", Allocate}, {"preferred", Preferred},  {"prestart", PreStart},
-      {"restart", Restart},   {"sleep", Sleep}};
+      {"wait", Wait},         {"wait-total", WaitTotal}, {"saw", Saw},
+      {"list", List},         {"allocate", Allocate},    {"preferred", Preferred},
+      {"prestart", PreStart}, {"restart", Restart},      {"sleep", Sleep}};
   static const std::map<std::string, Command> kPodCommands = {
       {"pod", SetPod}, {"pod-gone", RemovePod}, {"pod-resources", PodResources}};
   const auto found = kCommands.find(words.front());
@@ -209,6 +228,8 @@ int RunCommands(const FakeKubelet::Options& options, std::istream& in, std::ostr
     if (words.front() == "quit") break;
     const Answer answer = Run(kubelet, words);
     failed = failed || !answer.ok();
+    // Before the answer is read: whatever it makes the reader do comes later.
+    kubelet.ForgetHistory();
     out << Line(answer).dump() << std::endl;
   }
   return failed ? 1 : 0;

@@ -11,6 +11,8 @@ namespace vfio_agent {
 //
 //   wait RESOURCE HEALTHY [SECONDS]        until exactly so many devices are healthy
 //   wait-total RESOURCE NUMBER [SECONDS]   until exactly so many are listed
+//   saw RESOURCE HEALTHY [SECONDS]         until a list, or a plugin's end, has made it exactly so
+//                                          many at any time since the answer of the command before
 //   list                                   every resource with its devices
 //   allocate RESOURCE ID...                the variables and device nodes of the answer
 //   preferred RESOURCE SIZE ID... [-- ID...]   available ids, then those that must be included

@@ -58,6 +58,7 @@ struct FakeResource {
   v1beta1::ListAndWatchResponse newest;  // the last list as it came
   std::string ended_with;                // of the last stream that ended with an error
   std::vector<std::string> pushed;       // ids whose health went into the pods' status, in order
+  std::vector<size_t> history;  // Healthy() after each list and each end, since ForgetHistory()
   size_t Healthy() const;
 };
 using FakeResources = std::map<std::string, FakeResource>;
@@ -128,6 +129,8 @@ class FakeKubelet {
   // Waits until `wanted` holds. False where it does not within `limit`.
   bool WaitFor(const std::function<bool(const FakeResources&)>& wanted, absl::Duration limit) const;
   bool WaitHealthy(const std::string& resource, size_t count, absl::Duration limit) const;
+  // Of all resources.
+  void ForgetHistory();
 
   // All Register calls since the first Start(), oldest first, whatever their resource.
   std::vector<FakeRegisterCall> RegisterCalls() const;

@@ -27,6 +27,7 @@ void FakeKubelet::TakeList(const PluginPtr& plugin, const v1beta1::ListAndWatchR
     if (!same) resource.pushed.push_back(id);
   }
   resource.devices = std::move(devices);
+  resource.history.push_back(resource.Healthy());
   if (resource.Healthy() > 0) ++resource.healthy_lists;
   resource.newest = list;
   ++resource.messages;
@@ -60,6 +61,7 @@ void FakeKubelet::Disconnect(const PluginPtr& plugin) {
     resource.stopped = true;
     resource.stopped_at = options_.clock();
     for (auto& entry : resource.devices) entry.second.healthy = false;
+    resource.history.push_back(0);
   } else {
     resource.endpoint = known.back()->endpoint;
   }
@@ -86,6 +88,11 @@ bool FakeKubelet::WaitHealthy(const std::string& resource, size_t count,
         return (found == resources.end() ? 0 : found->second.Healthy()) == count;
       },
       limit);
+}
+
+void FakeKubelet::ForgetHistory() {
+  const std::unique_lock lock(mutex_);
+  for (auto& entry : resources_) entry.second.history.clear();
 }
 
 void FakeKubelet::SweepDirectory() const {
@@ -149,6 +156,7 @@ void FakeKubelet::DropSilently(const std::string& name) {
   resource.stopped = true;
   resource.stopped_at = options_.clock();
   for (auto& entry : resource.devices) entry.second.healthy = false;
+  resource.history.push_back(0);
   connected_[name].clear();
   changed_.notify_all();
 }

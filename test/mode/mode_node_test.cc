@@ -62,11 +62,13 @@ TEST_CASE("what a pod has is waited for, its siblings are withheld, and nothing 
   const std::string writes = node.node().Writes();
   node.Switch(ModeNode::kContainer);
   REQUIRE(node.Says({"event=mode_switching", "mode=container", "why=\"waits for "}));
-  CHECK(node.kubelet().Resources().at(kH100).Healthy() == 0);
+  CHECK(node.Healthy(0));
   CHECK_FALSE(node.kubelet().Allocate(kH100, {FaultNode::AddressOf(2, 0)}).ok());
+  CHECK(node.kubelet().PreStart(kH100, {FaultNode::AddressOf(1, 0)}).ok() == (who == "a pod"));
   CHECK(node.node().Writes() == writes);
-  CHECK_THAT(node.node().Run({"status"}).out, Catch::Contains("mode: vm-passthrough -> container "
-                                                              "(switching): waits for"));
+  const std::string waits = "mode: vm-passthrough -> container (switching): waits for";
+  CHECK(Eventually([&] { return node.node().Run({"status"}).out.find(waits) != std::string::npos; },
+                   ModeNode::kLong));
   SECTION("until they are gone") {
     if (who == "a pod") CHECK(node.kubelet().RemovePod("team", "vm"));
     if (who == "a process") node.node().Control("free 1");

@@ -59,7 +59,13 @@ TEST_CASE("a label that was never read is doctor's failure, and /readyz says so"
   ModeNode node;
   node.Start(kByLabel, {"--metrics-listen", "127.0.0.1:0"});
   REQUIRE(node.Says({"event=mode_switching", "has not been read"}));
-  const std::string doctor = RunWithConfig(node, {"doctor", "-o", "wide"});
+  std::string doctor;
+  Eventually(
+      [&] {
+        doctor = RunWithConfig(node, {"doctor", "-o", "wide"});
+        return doctor.find("has not been read since") != std::string::npos;
+      },
+      ModeNode::kLong);
   CHECK_THAT(doctor, Catch::Contains("nvidia.com/gpu.workload.config has not been read since"));
   CHECK_THAT(doctor, Catch::Contains("api.enabled"));
   const int port = PortOf(node.daemon());

@@ -43,7 +43,7 @@ Taken Take(const ScratchDir& dir, std::initializer_list<FactToTake> facts) {
 TEST_CASE("a read that does not return is noted, and what comes behind it is read", "[snapshot]") {
   const ScratchDir dir;
   dir.Write("after", "here\n");
-  const Taken taken = Take(dir, {{"stuck", ReadStuck, absl::Milliseconds(300)}});
+  const Taken taken = Take(dir, {{"stuck", ReadStuck, absl::Seconds(2)}});
   CHECK(taken.unfinished.empty());
   CHECK(taken.recording.items.at("after").text == "here\n");
   const auto failure = taken.recording.replay.failures.find({ReadKind::kText, "stuck"});
@@ -56,7 +56,7 @@ TEST_CASE("a fact that is given up or crashes is named, and holders are not know
   const ScratchDir dir;
   dir.Write("before", "x\n");
   dir.Write("after", "here\n");
-  const Taken taken = Take(dir, {{"untold", HangUntold, absl::Milliseconds(300)},
+  const Taken taken = Take(dir, {{"untold", HangUntold, absl::Seconds(2)},
                                  {"crash", Crash, absl::Seconds(10)},
                                  {"after", ReadAfter, absl::Seconds(10)}});
   REQUIRE(taken.unfinished.size() == 2);

@@ -14,7 +14,7 @@ source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$source_dir/host/boot.sh"
 
 suites=(cases cases-noiommu)
-boot_seconds=900
+boot_seconds=2700
 # The tail of the console that is worth reading when something failed.
 console_lines=200
 

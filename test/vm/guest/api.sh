@@ -27,7 +27,7 @@ start_api() {
 }
 
 read_api() {
-  read -t 45 -r answer <&9 || fail "no answer from the fake API server"
+  read -t 100 -r answer <&9 || fail "no answer from the fake API server"
   echo "API server: $answer"
 }
 
@@ -43,16 +43,17 @@ label_node() { expect_api label vm "$MODE_LABEL=$1"; }
 
 # expect_condition STATUS REASON: of PassthroughReady; the kubelet's condition is the other one.
 expect_condition() {
-  expect_api wait "$NODE_PATH" /status/conditions/1/reason "$2" 30
+  expect_api wait "$NODE_PATH" /status/conditions/1/reason "$2" 90
   expect_api get "$NODE_PATH"
   condition="object.status.conditions[1]"
   expect_line "$condition.type=PassthroughReady" "$condition.status=$1" "$condition.reason=$2"
 }
 
-# expect_mode MODE STATE: by the Node's labels and by the agent's own word.
+# expect_mode MODE STATE: by the Node's labels and by the agent's own word. After a time without the
+# API server it tries again within a minute.
 expect_mode() {
-  expect_api wait "$NODE_PATH" /metadata/labels/vfio-agent~1mode "$1" 30
-  expect_api wait "$NODE_PATH" /metadata/labels/vfio-agent~1mode.state "$2" 30
+  expect_api wait "$NODE_PATH" /metadata/labels/vfio-agent~1mode "$1" 90
+  expect_api wait "$NODE_PATH" /metadata/labels/vfio-agent~1mode.state "$2" 90
   agent status -o json
   json-lines <out >lines
   expect_line "mode.mode=$1" "mode.state=$2" "mode.label=$MODE_LABEL"

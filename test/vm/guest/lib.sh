@@ -92,12 +92,16 @@ bind_by_hand() {
   echo "$1" >"$PCI/drivers_probe"
 }
 
-# until_true SECONDS COMMAND...: polls; false when the time is over.
+# until_true SECONDS COMMAND...: polls; false when the time is over. The last look comes after that:
+# a machine that stood still may have had no other.
 until_true() {
   deadline=$(($(date +%s) + $1))
   shift
   until "$@"; do
-    [ "$(date +%s)" -lt "$deadline" ] || return 1
+    if [ "$(date +%s)" -ge "$deadline" ]; then
+      "$@"
+      return
+    fi
     usleep 100000
   done
 }
@@ -137,6 +141,18 @@ open_node() {
   until_true 10 is_called "$started_pid" sleep || fail "nothing has $1 open"
 }
 is_called() { read -r comm <"/proc/$1/comm" && [ "$comm" = "$2" ]; }
+
+# has_disk sets `disk`, has_sound `sound`, a node. Both come some time after the driver. The disk
+# has its subsystem's number, which need not be that of the controller.
+has_disk() {
+  disk=$(cd /sys/devices/virtual/nvme-subsystem/* && echo nvme*n1)
+  [ -b "/dev/$disk" ]
+}
+has_sound() {
+  set -- "$PCI/devices/$CARD_AUDIO/sound/card"*/controlC*
+  sound=/dev/snd/${1##*/}
+  [ -c "$sound" ]
+}
 
 # hold ADDRESS: a virtual machine has the device open, until let_go.
 hold() {

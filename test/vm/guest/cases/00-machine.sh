@@ -33,8 +33,7 @@ host_drivers() {
 check "every device is with its host driver" host_drivers
 
 multipath() {
-  name=$(cd /sys/devices/virtual/nvme-subsystem/* && echo nvme*n1)
-  [ -b "/dev/$name" ] || fail "/dev/$name is no disk"
+  until_true 20 has_disk || fail "/dev/$disk is no disk"
   set -- "$PCI/devices/$PHYSICAL_FUNCTION"/nvme/nvme*/nvme*c*n1
   [ "$(cat "$1/hidden")" = 1 ] || fail "$1 is no hidden path"
 }

@@ -56,16 +56,17 @@ check "release refuses a group whose holder it cannot see, by the kernel's word"
 # Without /dev/vfio nothing tells of the holder, so the write is made, and waits.
 blind_deadline() {
   select_devices "$LONE_NIC"
-  printf 'bind: {unbindTimeout: 2s}\n' >>config.yaml
   agent bind --config config.yaml
   expect_exit 0
+  # For what follows alone: that bind has loaded modules as well.
+  printf 'bind: {unbindTimeout: 2s}\n' >>config.yaml
   hold "$LONE_NIC"
   release_blind /dev/vfio
   expect_exit 1
   cat out err | grep -q unbind-timeout || fail "it does not say unbind-timeout"
   grep code=unbind-timeout err | grep -q "stack=.*vfio_unregister_group_dev" ||
     fail "the log does not say where the kernel waits"
-  said probe.log event=request || fail "the kernel never asked the holder"
+  until_true 10 said probe.log event=request || fail "the kernel never asked the holder"
   let_go
   until_true 10 driver_is "$LONE_NIC" none || until_true 10 driver_is "$LONE_NIC" e1000e ||
     fail "the unbind did not end with the holder"
@@ -89,7 +90,7 @@ blocked_unbind() {
   started=$(hundredths)
   agent bind --config config.yaml
   echo "# bind answered after $(($(hundredths) - started)) hundredths of a second"
-  [ $(($(hundredths) - started)) -le 500 ] || fail "bind took longer than 5 s"
+  [ $(($(hundredths) - started)) -le 2000 ] || fail "bind took longer than 20 s"
   expect_exit 3
   expect_told unbind-stuck
   agent release --config config.yaml
@@ -115,9 +116,10 @@ YAML
   hold "$LONE_NIC"
   echo "$LONE_NIC" >"$PCI/drivers/vfio-pci/unbind" &
   until_true 10 said probe.log event=request || fail "the unbind does not wait"
-  expect_ask allocate "$H100_RESOURCE" "$H100"
   bind_by_hand "$H100" none
-  until_true 20 driver_is "$H100" vfio-pci || fail "the daemon no longer heals other devices"
+  until_true 60 driver_is "$H100" vfio-pci || fail "the daemon no longer heals other devices"
+  expect_ask wait "$H100_RESOURCE" 1 30
+  expect_ask allocate "$H100_RESOURCE" "$H100"
   let_go
   until_true 20 driver_is "$LONE_NIC" vfio-pci || fail "the NIC was not taken again"
   stop_daemon
@@ -134,10 +136,7 @@ sigterm_beside_blocked_unbind() {
   until_true 10 said probe.log event=request || fail "the unbind does not wait"
   expect_ask wait nvidia.com/chosen 0 20
   until_true 20 said daemon.log code=.*unbind-stuck || fail "the daemon does not say unbind-stuck"
-  stop_daemon
-  expect_exit 0
-  echo "# ended after $took hundredths of a second"
-  [ "$took" -le 200 ] || fail "it took $took hundredths of a second to end"
+  stop_in_time
   let_go
 }
 check "SIGTERM ends the daemon within 2 s while an unbind of its device waits" \

@@ -16,9 +16,7 @@ number_of() { IFS=: read -r major minor <"$1/dev"; }
 find_controller() { controller=$(ls "$PCI/devices/$PHYSICAL_FUNCTION/nvme"); }
 find_disk() {
   find_controller
-  # It has the subsystem's number, which need not be that of the controller.
-  disk=$(cd /sys/devices/virtual/nvme-subsystem/* && echo nvme*n1)
-  [ -b "/dev/$disk" ] || fail "there is no disk /dev/$disk"
+  until_true 20 has_disk || fail "there is no disk /dev/$disk"
 }
 
 with_address() {
@@ -109,11 +107,13 @@ check "a display that shows the console is refused, and whoever has it open is n
 # With a node of its own, in a mount namespace of its own, removed after it was opened: what is
 # left is the device's number.
 hidden_holder() {
+  until_true 20 has_sound || fail "$CARD_AUDIO plays no sound"
   number_of "$PCI/devices/$CARD_AUDIO/sound/card"*/controlC*
   mkdir own
   in_background unshare -m sh -c "mount -t tmpfs none own && mknod own/node c $major $minor &&
     exec 3<own/node && rm own/node && echo open && exec sleep 1000" >holder.log
   until_true 10 said holder.log open || fail "the holder has not opened the node"
+  until_true 10 is_called "$started_pid" sleep || fail "the holder does not sleep"
   select_devices "$CARD_NIC"
   expect_refused in-use-holder "$CARD_AUDIO"
   expect_told "pid $started_pid (sleep)"

@@ -4,9 +4,8 @@
 
 # hold_sound: a process has the card's sound open, until end_sound.
 hold_sound() {
-  set -- "$PCI/devices/$CARD_AUDIO/sound/card"*/controlC*
-  [ -e "$1" ] || fail "$CARD_AUDIO plays no sound"
-  open_node "/dev/snd/${1##*/}"
+  until_true 20 has_sound || fail "$CARD_AUDIO plays no sound"
+  open_node "$sound"
   listener=$started_pid
 }
 end_sound() {
@@ -71,13 +70,12 @@ check "an unbind that does not return is told with the kernel's stack, and finis
 stuck_at_restart() {
   start_blocked --unbind-timeout 2s
   expect_stuck
-  stop_daemon
-  expect_exit 0
-  echo "# ended after $took hundredths of a second"
-  [ "$took" -le 200 ] || fail "it took $took hundredths of a second to end"
+  stop_in_time
   count_writes
   start_daemon --config config.yaml
-  until_true 20 said daemon.log "still at work" || fail "the next daemon does not see the write"
+  # The other text is of a write that is late by now.
+  until_true 20 said daemon.log "still at work\|before this one" ||
+    fail "the next daemon does not see the write"
   until_true 30 said daemon.log "event=registered.*other" || fail "the other device is not served"
   expect_ask allocate nvidia.com/other "$LONE_NIC"
   expect_no_writes

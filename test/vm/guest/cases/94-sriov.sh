@@ -61,7 +61,7 @@ vfs_on_exit() {
   echo 1 >"$PCI/devices/$PHYSICAL_FUNCTION/sriov_drivers_autoprobe"
   select_vfs "{vfs: 2}"
   start_kubelet
-  start_daemon --config "$TMP/config.yaml" --on-exit release
+  start_daemon --config "$TMP/config.yaml" --on-exit release --unbind-timeout 30s
   expect_ask wait nvidia.com/chosen 2 30
   stop_daemon
   expect_exit 0

@@ -17,7 +17,8 @@ kill_container() { echo 1 >/run/cgroup/container/cgroup.kill; }
 # expect_home ADDRESS=DRIVER...: as they were before the agent came, with nothing left of it.
 expect_home() {
   for entry; do
-    until_true 60 driver_is "${entry%%=*}" "${entry#*=}" || expect_driver "${entry%%=*}" "${entry#*=}"
+    until_true 120 driver_is "${entry%%=*}" "${entry#*=}" ||
+      expect_driver "${entry%%=*}" "${entry#*=}"
   done
   expect_mode container ready
   for entry; do
@@ -27,6 +28,13 @@ expect_home() {
 }
 expect_card_home() { expect_home "$CARD_NIC=e1000e" "$CARD_AUDIO=snd_hda_intel"; }
 
+# True once the card is refused for the mode. Ten seconds later it is on no list.
+gone_by_mode() {
+  ask allocate nvidia.com/chosen "$CARD_NIC"
+  grep -qxF ok=true lines && fail "the card is given away in mode container"
+  case $answer in *"by the configuration or the mode"*) ;; *) return 1 ;; esac
+}
+
 there_and_back() {
   select_by_label container "$CARD_NIC"
   start_api vm-passthrough
@@ -34,10 +42,11 @@ there_and_back() {
   expect_usable "$CARD_NIC"
   expect_condition True Serving
   label_node container
+  expect_ask wait nvidia.com/chosen 0 60
+  until_true 60 gone_by_mode || fail "the card is refused without a word of the mode: $answer"
   expect_card_home
   expect_condition False ModeContainer
   expect_ask wait nvidia.com/chosen 0
-  expect_not_given "by the configuration or the mode" allocate nvidia.com/chosen "$CARD_NIC"
   label_node vm-passthrough
   expect_ask wait nvidia.com/chosen 1 30
   expect_usable "$CARD_NIC"
