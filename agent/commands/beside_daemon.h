@@ -5,11 +5,11 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "agent/outlets/status.h"
-#include "agent/work/job.h"
 #include "iommu/plan/plan.h"
 
 namespace vfio_agent {

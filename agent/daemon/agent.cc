@@ -66,7 +66,7 @@ bool Agent::TakeNode() {
 void Agent::ReadConfigAgain() {
   const absl::Time now = MonotonicNow();
   config_watch_.Look(now);
-  CheckConfig(now + absl::Seconds(1));  // a text that is being written is read once more
+  CheckConfig(now + absl::Seconds(1));  // at once: a text that is being written is read again later
 }
 
 absl::Status Agent::Open() {

@@ -128,6 +128,7 @@ class Agent {
   TenantWatch tenants_;
   ModeKeeper mode_;
   absl::Time tenants_seen_ = absl::InfinitePast();  // all of them
+  bool cut_short_ = false;                          // the last look at their processes
   absl::Time keep_mode_again_ = absl::InfinitePast();
   // One that comes up lists its pods, not all of them yet, before it takes plugins again.
   bool kubelet_met_ = false;

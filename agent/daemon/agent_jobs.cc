@@ -65,8 +65,8 @@ void Agent::StartJobs(absl::Time now) {
 // False where it has to be tried again later.
 bool Agent::StartJob(const Job& job, absl::Time now) {
   // Given to a pod since the picture was taken, which the next one knows.
-  const bool takes = job.kind == JobKind::kRelease || TakesVgpuAway(job);
-  if (takes && std::ranges::count(ledger_->Grants(), job.group, &Grant::group) > 0) {
+  if (job.kind == JobKind::kRelease &&
+      std::ranges::count(ledger_->Grants(), job.group, &Grant::group) > 0) {
     Ask("allocate");
     return true;
   }

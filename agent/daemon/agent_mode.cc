@@ -96,8 +96,10 @@ void Agent::DecideMode(const Wish& wish, Picture& picture, absl::Time now) {
   if (const auto invalid = mode_.TakeInvalid()) {
     Say(ModeInvalid(mode_.label(), *invalid, session_.config().mode.mode));
   }
-  if (picture.custody.tenancy->opened >= now && !wish.kubelet_young) tenants_seen_ = now;
-  ModeView view{.now = now, .looked = tenants_seen_};
+  const bool seen = picture.custody.tenancy->opened >= now;
+  if (seen && !wish.kubelet_young) tenants_seen_ = now;
+  if (seen || wish.tenants == Wish::Tenants::kAll) cut_short_ = !seen;
+  ModeView view{.now = now, .looked = tenants_seen_, .cut_short = cut_short_};
   SeeWhatGoes(picture, mode_.Use(answer.mode.value_or(mode_.heading())), dra_.sliced(), view);
   if (answer.mode) work_ = WorkOfMode(wish, picture, view);
   const std::optional<Mode> withheld = mode_.decision().withhold;

@@ -38,12 +38,15 @@ void Agent::LookedAtTenants(const Wish& wish, const Picture& picture, absl::Time
   if (wish.kubelet_young && open == TenantWatch::Open::kNothing) open = TenantWatch::Open::kPods;
   const Tenancy& tenancy = *picture.custody.tenancy;
   const bool cut_short = wish.tenants == Wish::Tenants::kAll && tenancy.opened < now;
-  if (mode_.waits() || cut_short) open = TenantWatch::Open::kProcesses;
+  if (mode_.waits() || (cut_short && open != TenantWatch::Open::kNothing)) {
+    open = TenantWatch::Open::kProcesses;
+  }
   tenants_.Looked(now, tenancy.opened >= now, open, session_.settings().resync);
   CompareWithKubelet(picture, now);
   // An old list tells of pods that may have ended.
-  if (!tenancy.silent.empty()) return;
-  cluster_.SawPods(tenancy.claims, session_.settings().device_plugin_dir);
+  const PodClaims old{.known = false};
+  cluster_.SawPods(tenancy.silent.empty() ? tenancy.claims : old,
+                   session_.settings().device_plugin_dir);
 }
 
 // A stream that is open does not say that the kubelet still takes our word for it.

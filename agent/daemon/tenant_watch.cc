@@ -36,7 +36,7 @@ void TenantWatch::Looked(absl::Time now, bool processes, Open open, absl::Durati
 TenantWatch::Open WhatIsOpen(const Picture& picture, const std::vector<Offer>& offers) {
   const Tenancy& tenancy = *picture.custody.tenancy;
   // A pod that is not listed, perhaps never will be, and whose processes may live.
-  if (!tenancy.grants.empty()) return TenantWatch::Open::kProcesses;
+  if (!tenancy.grants.empty() && tenancy.silent.empty()) return TenantWatch::Open::kProcesses;
   TenantWatch::Open open = TenantWatch::Open::kNothing;
   if (!tenancy.silent.empty() || HasWithdrawn(offers) || RefusedForRivals(picture)) {
     open = TenantWatch::Open::kPods;

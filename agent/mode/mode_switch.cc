@@ -85,6 +85,7 @@ ModeDecision ModeSwitch::Leave(const ModeView& view) {
     decision.reason = view.why_unknown;
   } else if (view.listed && view.looked <= *withheld_) {
     decision.reason = "the kubelet is told that no unit is to be given any more";
+    if (view.cut_short) Await({"processes: looking at them does not return"}, view, decision);
   } else if (const std::vector<std::string> whom = WhoKeepsUnits(view); !whom.empty()) {
     Await(whom, view, decision);
   } else {

@@ -38,6 +38,7 @@ struct ModeView {
   std::vector<std::string> advertised;
   std::vector<std::string> tenants;
   absl::Time looked = absl::InfinitePast();
+  bool cut_short = false;  // the last look at the processes did not end
 
   // Of what goes, or is to be given back: what ResourceSlices may still give to claims.
   std::vector<std::string> sliced;

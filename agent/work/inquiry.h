@@ -10,8 +10,6 @@ namespace vfio_agent {
 
 class Tree;
 
-// Costs two short-lived children, a walk over all processes and perhaps a question to the kubelet,
-// so it is for pictures with something to write, not for each one. One thread.
 // How long what may hang is waited for.
 struct Patience {
   absl::Duration uses = absl::Seconds(5);
@@ -22,6 +20,8 @@ struct Patience {
 inline constexpr Patience kBriefPatience = {.uses = absl::Seconds(2),
                                             .each_override = absl::Milliseconds(250)};
 
+// Costs two short-lived children, a walk over all processes and perhaps a question to the kubelet,
+// so it is for pictures with something to write, not for each one. One thread.
 class Inquirer {
  public:
   void set_patience(const Patience& patience) { patience_ = patience; }
@@ -38,7 +38,8 @@ class Inquirer {
   };
   // Who has what of the groups that are with a vfio driver: what pods have, and which groups are
   // open, by a walk in a child; that also where a pod has ended since `before`, since its processes
-  // may outlive it. Of what does not answer, what `before` says stays.
+  // may outlive it. Of what does not answer, what `before` says stays; where the walk does not end,
+  // what pods have had that ended counts as open.
   Tenancy LookAtTenants(const Tree& tree, const NodeFacts& facts, const TenantLook& look,
                         const std::optional<Tenancy>& before, const Settings& settings);
 

@@ -80,7 +80,9 @@ std::vector<Offer> OffersOfPods(const PodClaims& claims, const Answers& answers)
     offer.units.push_back({.id = claim.unit,
                            .addresses = answer->second.addresses,
                            .group = answer->second.group,
-                           .nodes = answer->second.nodes});
+                           .members = answer->second.addresses,
+                           .nodes = answer->second.nodes,
+                           .was_fit = true});
   }
   std::vector<Offer> list;
   for (auto& entry : offers) list.push_back(std::move(entry.second));

@@ -205,7 +205,8 @@ class OfferMaker {
       OfferedUnit withdrawn = Withdrawn(unit, why);
       const bool claimed = !known_ || claimed_.contains(unit.id);
       if (!claimed && now_ - withdrawn.withdrawn >= kDelistAfter) continue;
-      withdrawn.kept = claimed && now == planned.end() && (unit.healthy || unit.kept);
+      withdrawn.was_fit = unit.was_fit || unit.healthy || unit.kept;
+      withdrawn.kept = claimed && now == planned.end() && withdrawn.was_fit;
       taken_.insert(unit.id);
       offer.units.push_back(std::move(withdrawn));
     }

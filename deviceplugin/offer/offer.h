@@ -29,6 +29,7 @@ struct OfferedUnit {
   std::string holder;  // pods that have it: "pod ns/name (container c)"; for people
   // Since when it is listed only because a pod may have it still; InfiniteFuture: it is not so.
   absl::Time withdrawn = absl::InfiniteFuture();
+  bool was_fit = false;  // of a withdrawn one: its pod could start with it until then
   // As Unit::groups: all of a unit that is several groups, else empty.
   std::vector<int> groups;
   std::vector<std::string> pairs;  // "0000:11:00.0=0000:12:00.0", as Unit::pairs

@@ -70,6 +70,8 @@ TEST_CASE("R28: an agent with another configuration still lists what pods have o
       {"--config", boards.node.dir().Write("config.yaml", "aliases: {\"10de:2330\": NEW}\n")});
   CHECK(boards.Sees("++.", "nvidia.com/NEW"));
   CHECK(boards.Sees("..-"));
+  CHECK(Eventually([&] { return boards.kubelet->PreStart(kH100, {kLone}).ok(); }, kLong));
+  CHECK_FALSE(boards.Allocate({kLone}).ok());
   REQUIRE(boards.kubelet->RemovePod("team", "vm"));
   CHECK(boards.Sees("+++", "nvidia.com/NEW"));
 }

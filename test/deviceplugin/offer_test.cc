@@ -233,10 +233,13 @@ TEST_CASE("R50: what is offered no more is kept for the pod that has it, as long
     CHECK_FALSE(unit.healthy);
     return unit.kept;
   };
+  const auto pods = removed.tenancy.claims.list;
   CHECK(kept(0));
   CHECK(kept(1));
   removed.tenancy.claims.list.clear();
   CHECK_FALSE(kept(2));
+  removed.tenancy.claims.list = pods;  // given just before it was withdrawn, and seen now
+  CHECK(kept(3));
 }
 
 TEST_CASE("R50: what is withheld from others is kept for the pod that has it, nothing else",

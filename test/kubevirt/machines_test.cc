@@ -110,7 +110,10 @@ void StartOne(const Node& node, FakeKubelet& kubelet, const std::string& resourc
   const auto chosen = kubelet.Preferred(resource, ids, {}, static_cast<int>(count));
   REQUIRE(chosen.ok());
   REQUIRE(chosen->size() == count);
-  const auto answer = kubelet.Allocate(resource, *chosen);
+  // The list may be a moment behind what the last pod was given of the same group.
+  auto answer = kubelet.Allocate(resource, *chosen);
+  Eventually([&] { return answer.ok() || (answer = kubelet.Allocate(resource, *chosen)).ok(); },
+             kLong);
   INFO(answer.status());
   REQUIRE(answer.ok());
   const auto devices = StartMachine(MachineWith(resource, count, gpus), VariablesOf(*answer));
