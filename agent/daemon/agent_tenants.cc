@@ -37,8 +37,7 @@ void Agent::LookedAtTenants(const Wish& wish, const Picture& picture, absl::Time
   TenantWatch::Open open = WhatIsOpen(picture, offers_);
   if (wish.kubelet_young && open == TenantWatch::Open::kNothing) open = TenantWatch::Open::kPods;
   const Tenancy& tenancy = *picture.custody.tenancy;
-  const bool cut_short = wish.tenants == Wish::Tenants::kAll && tenancy.opened < now;
-  if (mode_.waits() || (cut_short && open != TenantWatch::Open::kNothing)) {
+  if (mode_.waits() || (cut_short_ && open != TenantWatch::Open::kNothing)) {
     open = TenantWatch::Open::kProcesses;
   }
   tenants_.Looked(now, tenancy.opened >= now, open, session_.settings().resync);

@@ -142,10 +142,11 @@ class OfferMaker {
                         .healthy = IsHealthy(unit.state),
                         .groups = unit.groups};
     if (!offered.healthy) offered.reason = unit.reason;
-    offered.kept = unit.kept && HeldOtherwise(unit).empty();
-    if (const std::string other = HeldOtherwise(unit); offered.healthy && !other.empty()) {
+    const std::string otherwise = HeldOtherwise(unit);
+    offered.kept = unit.kept && otherwise.empty();
+    if (offered.healthy && !otherwise.empty()) {
       offered.healthy = false;
-      offered.reason = other;
+      offered.reason = otherwise;
     }
     for (const PodClaim& pod : unit.pods) {
       offered.holder += (offered.holder.empty() ? "" : ", ") + Spell(pod);

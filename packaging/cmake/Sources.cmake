@@ -31,7 +31,7 @@ vfio_agent_library(deviceplugin
           kubelet/plugin.cc kubelet/plugins.cc kubelet/pod_resources.cc kubelet/register_call.cc
           kubelet/registration.cc kubelet/registry_service.cc kubelet/server.cc kubelet/service.cc
           kubelet/socket_probe.cc kubelet/stale_sockets.cc kubelet/watch_stream.cc offer/allocate.cc
-          offer/device_list.cc offer/egm_nodes.cc offer/indexed_offer.cc offer/ledger.cc
+          offer/answer.cc offer/device_list.cc offer/egm_nodes.cc offer/indexed_offer.cc offer/ledger.cc
           offer/offer.cc offer/partition.cc offer/preferred.cc offer/published.cc offer/verify.cc
           status/cluster_message.cc status/status_client.cc status/status_message.cc
           status/status_server.cc

@@ -52,7 +52,7 @@ std::string EffectOf(const Cell& cell) {
   if (cell.fault == "vanishes") return "vanish: true";
   if (cell.fault == "taken") return "taken_by: " + other;
   if (cell.fault == "in time") return "block: 50ms";
-  if (cell.fault == "late") return "block: 1500ms, unkillable: true";
+  if (cell.fault == "late") return "block: 5s, unkillable: true";
   if (cell.fault == "hangs") return "block: forever";
   REQUIRE(cell.fault == "stuck");
   return "block: forever, unkillable: true";
